@@ -16,14 +16,14 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// staff are the people of a tenant and a program, each with a key for the tenant's server, which vouches for their requests.
-type staff struct {
-	office
-	server *replica
+// members are the people of a tenant and a program, each with a key for the tenant's server, which vouches for their requests.
+type members struct {
+	tenantEnv
+	server *serverProcess
 	keys   map[string]string
 }
 
-const staffDocument = `kind: tenant
+const membersDocument = `kind: tenant
 name: %s
 people:
   - {id: ana, groups: [staff]}
@@ -31,9 +31,9 @@ people:
   - {id: carol, groups: [staff]}
 `
 
-func newStaff(t *testing.T) staff {
+func newMembers(t *testing.T) members {
 	t.Helper()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	root := d.jig("root-key", "new", "--out", "root.key")
 	require.Zero(t, root.code, root.err)
 	made := d.jig("server-key", "new", "--root", "root.key", "--out", "server.key")
@@ -41,10 +41,10 @@ func newStaff(t *testing.T) staff {
 	d.env = append(d.env, strings.TrimSpace(root.out))
 	d.start()
 	require.NoError(t, d.answers())
-	o := office{desk: d, tenant: "staff-" + d.name[:8]}
-	o.install("tenant.yaml", fmt.Sprintf(staffDocument, o.tenant, ""), o.trusting)
+	o := tenantEnv{testEnv: d, tenant: "staff-" + d.name[:8]}
+	o.install("tenant.yaml", fmt.Sprintf(membersDocument, o.tenant, ""), o.trusting)
 	o.listsPeople()
-	s := staff{office: o, server: o.serve("JIG_SERVER_KEY=" + filepath.Join(o.dir, "server.key")), keys: map[string]string{}}
+	s := members{tenantEnv: o, server: o.serve("JIG_SERVER_KEY=" + filepath.Join(o.dir, "server.key")), keys: map[string]string{}}
 	for _, who := range []string{"ana", "ben", "carol"} {
 		s.keys[who] = s.key(who, "read", "run", "decide", "manage")
 	}
@@ -53,7 +53,7 @@ func newStaff(t *testing.T) staff {
 }
 
 // listsPeople waits until the worker knows that the tenant has several people.
-func (o office) listsPeople() {
+func (o tenantEnv) listsPeople() {
 	o.t.Helper()
 	require.True(o.t, eventually(o.t.Context(), patience, func() bool {
 		asked := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": "both.yaml", "body": bothDecide}}})
@@ -64,7 +64,7 @@ func (o office) listsPeople() {
 }
 
 // key makes a key as the installation's operator.
-func (s staff) key(principal string, scopes ...string) string {
+func (s members) key(principal string, scopes ...string) string {
 	args := []string{"--principal", principal}
 	for _, scope := range scopes {
 		args = append(args, "--scope", scope)
@@ -72,16 +72,16 @@ func (s staff) key(principal string, scopes ...string) string {
 	return s.apiKey(s.tenant, args...)
 }
 
-func (s staff) as(who string) caller { return caller{s.server, s.keys[who]} }
+func (s members) as(who string) apiClient { return apiClient{s.server, s.keys[who]} }
 
 // posts makes a request and returns its status and its answer.
-func (s staff) posts(who, path string, body any) (int, string) {
+func (s members) posts(who, path string, body any) (int, string) {
 	answer, text := s.as(who).send(http.MethodPost, path, body)
 	return answer.StatusCode, string(text)
 }
 
 // begins starts an agent as somebody and returns the full id of the session.
-func (s staff) begins(who, id, document string) string {
+func (s members) begins(who, id, document string) string {
 	s.t.Helper()
 	status, body := s.posts(who, "/v1/sessions", map[string]any{"id": id, "document": document, "task": "Do it."})
 	require.Equal(s.t, http.StatusCreated, status, body)
@@ -89,7 +89,7 @@ func (s staff) begins(who, id, document string) string {
 }
 
 // approves decides about the call that waits in a session, and returns what became of the decision.
-func (s staff) approves(who, session string, more map[string]any) (r jig.Ruled) {
+func (s members) approves(who, session string, more map[string]any) (r jig.Ruled) {
 	s.t.Helper()
 	asked := s.as(who).waits(session)
 	decision := map[string]any{"call": asked.Call, "answer": "approve", "digest": asked.Digest}
@@ -113,7 +113,7 @@ const echoing = `    - when: messages.size() == 1
 // Whoever wrote a message that a call rests on does not approve the call; somebody else does.
 func TestAlone_TheAuthorOfAMessage(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	id := s.begins("ci", "told", agent(`["file.write"]`, echoing))
 	s.until(id, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted })
 	status, body := s.posts("ana", "/v1/sessions/"+id+"/messages", map[string]any{"text": "what ana wants to be written"})
@@ -129,7 +129,7 @@ func TestAlone_TheAuthorOfAMessage(t *testing.T) {
 // Whoever writes to a session that is paused when it begins is the author of what it then asks for, although that is its first pass.
 func TestAlone_TheAuthorOfAMessageDuringAPause(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	status, body := s.posts("ana", "/v1/pauses", map[string]any{"scope": "tenant"})
 	require.Equal(t, http.StatusOK, status, body)
 	id := s.begins("ci", "paused", agent(`["file.write"]`, echoing))
@@ -154,7 +154,7 @@ const obeying = `    - when: pass == 1
 // Whoever says why they deny a call, or changes its arguments, does not alone approve a later call that follows from it.
 func TestAlone_TheReviewer(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	s.reviews("denied", func(id string) {
 		s.approves("ana", id, map[string]any{"answer": "deny", "reason": "write what ana wants"})
 	})
@@ -165,7 +165,7 @@ func TestAlone_TheReviewer(t *testing.T) {
 }
 
 // reviews has somebody decide about the first call of an agent, and checks that ana does not alone approve the second one.
-func (s staff) reviews(name string, first func(id string)) {
+func (s members) reviews(name string, first func(id string)) {
 	s.t.Helper()
 	id := s.begins("ci", name, agent(`["file.write"]`, obeying))
 	s.as("ana").waits(id)
@@ -185,7 +185,7 @@ rules:
 // A call that everybody asked for has nobody left to approve it, and ends at once.
 func TestAlone_EverybodyAsked(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	s.install("staff.yaml", staffDecide, func(id string) { s.approves("ana", id, nil) })
 	s.ruledBy(staffDecide)
 	id := s.begins("ci", "all", agent(`["file.write"]`, strings.Replace(echoing, "messages.size() == 1", "messages.size() < 4", 1)))
@@ -202,7 +202,7 @@ func TestAlone_EverybodyAsked(t *testing.T) {
 // A standing approval lets nothing run that the person who gave it asks for.
 func TestAlone_TheGiverOfAGrant(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	given := s.approves("ana", s.writes("ci", "first"), map[string]any{"grant": map[string]any{"tool": "file.write", "when": "true", "max_uses": 50}})
 	require.Equal(t, jig.DecisionAccepted, given.Outcome)
 	covered, err := s.WaitCall(t.Context(), s.tenant, s.writes("ci", "covered"))
@@ -213,7 +213,7 @@ func TestAlone_TheGiverOfAGrant(t *testing.T) {
 }
 
 // writes asks for a call that writes a file, and returns the call's session.
-func (s staff) writes(who, name string) string {
+func (s members) writes(who, name string) string {
 	s.t.Helper()
 	status, body := s.posts(who, "/v1/tools/file.write/calls", map[string]any{"id": name, "input": map[string]any{"path": name + ".txt", "content": "x"}})
 	require.Less(s.t, status, 300, body)
@@ -225,7 +225,7 @@ func (s staff) writes(who, name string) string {
 // Whoever changes the arguments of a call does not approve it alone.
 func TestAlone_TheEditor(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	id := s.begins("ci", "edited", writer())
 	edit := map[string]any{"input": map[string]any{"path": "anas.txt", "content": "what ana wants"}}
 	require.Equal(t, jig.DecisionAccepted, s.approves("ana", id, edit).Outcome)
@@ -240,7 +240,7 @@ func TestAlone_TheEditor(t *testing.T) {
 // Nobody gets a credential of somebody whom the tenant's document lists, or of a name that looks like theirs; a key ends with the key that made it.
 func TestAlone_TheMakerOfKeys(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	status, body := s.posts("ben", "/v1/api-keys", map[string]any{"principal": "carol"})
 	require.Equal(t, http.StatusForbidden, status, body)
 	for _, name := range []string{"\u0430na", "ana\u200b", "ana ", "Ana"} {
@@ -252,7 +252,7 @@ func TestAlone_TheMakerOfKeys(t *testing.T) {
 	s.makes("ben", map[string]any{"scopes": []string{"read", "manage"}}, &parent)
 	s.keys["parent"] = parent.Key
 	s.makes("parent", map[string]any{"scopes": []string{"read"}}, &child)
-	made := caller{s.server, child.Key}
+	made := apiClient{s.server, child.Key}
 	require.Equal(t, "ben", get[whoami](made, "/v1/me").Principal)
 	status, body = s.posts("ben", "/v1/api-keys/"+parent.ID+"/revoke", nil)
 	require.Less(t, status, 300, body)
@@ -262,7 +262,7 @@ func TestAlone_TheMakerOfKeys(t *testing.T) {
 	}), "a key outlives the key that made it")
 }
 
-func (s staff) makes(who string, request map[string]any, into any) {
+func (s members) makes(who string, request map[string]any, into any) {
 	s.t.Helper()
 	status, body := s.posts(who, "/v1/api-keys", request)
 	require.Equal(s.t, http.StatusCreated, status, body)
@@ -272,7 +272,7 @@ func (s staff) makes(who string, request map[string]any, into any) {
 // Whoever may only run does not delete somebody's schedule, and triggers no session that acts for them.
 func TestAlone_WhoeverTriggersASchedule(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	status, body := s.posts("carol", "/v1/schedules", map[string]any{
 		"name": "payroll", "every": "24h", "tool": "file.write", "input": map[string]any{"path": "payroll.txt", "content": "pay"},
 	})
@@ -296,7 +296,7 @@ func TestAlone_WhoeverTriggersASchedule(t *testing.T) {
 // Whoever runs a session cannot lift a pause that a reviewer set, by either of the two routes.
 func TestAlone_WhoeverIsPaused(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	id := s.begins("ci", "paused", writer())
 	s.as("ci").waits(id)
 	target := map[string]any{"scope": "session", "target": id}
@@ -319,7 +319,7 @@ rules:
 // A delegate's vote stops counting when the person who delegated is disabled.
 func TestAlone_TheDelegateOfSomebodyWhoLeft(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	s.install("both.yaml", bothDecide, func(id string) { s.approves("ana", id, nil) })
 	s.ruledBy(bothDecide)
 	id := s.begins("ci", "delegated", writer())
@@ -327,7 +327,7 @@ func TestAlone_TheDelegateOfSomebodyWhoLeft(t *testing.T) {
 	status, body := s.posts("ben", "/v1/approvals/"+id+"/delegate", map[string]any{"call": asked.Call, "digest": asked.Digest, "to": "ana"})
 	require.Equal(t, http.StatusOK, status, body)
 	require.Equal(t, jig.DecisionAccepted, s.approves("ana", id, nil).Outcome)
-	s.install("tenant.yaml", fmt.Sprintf(staffDocument, s.tenant, ", disabled: true"), func(id string) { s.approves("carol", id, nil) })
+	s.install("tenant.yaml", fmt.Sprintf(membersDocument, s.tenant, ", disabled: true"), func(id string) { s.approves("carol", id, nil) })
 	in := callInput("file.list", map[string]any{"path": "."})
 	in.Tenant, in.Principal = s.tenant, jig.Principal{ID: "ben"}
 	require.True(t, eventually(t.Context(), patience, func() bool { // the worker reads the document within a second
@@ -340,7 +340,7 @@ func TestAlone_TheDelegateOfSomebodyWhoLeft(t *testing.T) {
 // A decision that says two things is refused, however it is sent, and the call goes on waiting.
 func TestDecision_ThatContradictsItself(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	id := s.begins("ci", "twice", writer())
 	asked := s.as("ben").waits(id)
 	for _, name := range []string{"answer", "Answer"} {
@@ -362,7 +362,7 @@ func TestDecision_ThatContradictsItself(t *testing.T) {
 }
 
 // cli runs jig at the server as somebody.
-func (s staff) cli(who string, args ...string) string {
+func (s members) cli(who string, args ...string) string {
 	s.t.Helper()
 	got := s.command("env", append([]string{"JIG_URL=" + s.server.url, "JIG_API_KEY=" + s.keys[who], shared.cli.path(s.t)}, args...)...)
 	require.Zero(s.t, got.code, got.err)
@@ -372,7 +372,7 @@ func (s staff) cli(who string, args ...string) string {
 // What ends with a person can be listed, and somebody else can take it over, so that it goes on when the person has left.
 func TestTakeOver_KeepsWhatIsStillNeeded(t *testing.T) {
 	t.Parallel()
-	s := newStaff(t)
+	s := newMembers(t)
 	s.cli("carol", "schedule", "create", "payroll", "--every", "24h", "--tool", "file.write", "--input", "path=payroll.txt", "--input", "content=pay")
 	defer s.as("ben").send(http.MethodDelete, "/v1/schedules/payroll", nil)
 	var robot struct{ ID, Key string }
@@ -387,14 +387,14 @@ func TestTakeOver_KeepsWhatIsStillNeeded(t *testing.T) {
 	require.NotContains(t, ends, "payroll")
 	require.NotContains(t, ends, robot.ID)
 
-	left := strings.Replace(fmt.Sprintf(staffDocument, s.tenant, ""), "{id: carol,", "{id: carol, disabled: true,", 1)
+	left := strings.Replace(fmt.Sprintf(membersDocument, s.tenant, ""), "{id: carol,", "{id: carol, disabled: true,", 1)
 	s.install("tenant.yaml", left, func(id string) { s.approves("ana", id, nil) })
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		answer, _ := s.as("carol").send(http.MethodGet, "/v1/me", nil)
 		return answer.StatusCode >= 400
 	}))
-	require.Equal(t, "robot", get[whoami](caller{s.server, renewed}, "/v1/me").Principal)
-	caller{s.server, robot.Key}.refuses("carol knows this text")
+	require.Equal(t, "robot", get[whoami](apiClient{s.server, renewed}, "/v1/me").Principal)
+	apiClient{s.server, robot.Key}.refuses("carol knows this text")
 	s.cli("ben", "schedule", "trigger", "payroll")
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		list := get[approvalList](s.as("ana"), "/v1/approvals").Approvals

@@ -29,7 +29,7 @@ type listOfEntities struct {
 // People read entities over HTTP as the tools for entities do, and change them by calls that wait for approval.
 func TestAPI_Entities(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	const kind = "part"
 	tenant := "parts-" + d.name
 	d.registerIn(tenant, map[string]string{"tenant.yaml": "kind: tenant\nname: " + tenant + `
@@ -45,7 +45,7 @@ fields:
 tasks:
   - {id: double, compute: "entity.content.size * 2"}
 `})
-	c := caller{d.serve(), d.apiKey(tenant, everything()...)}
+	c := apiClient{d.serve(), d.apiKey(tenant, everything()...)}
 	finish := func(method, path string, body any) map[string]any {
 		t.Helper()
 		answer, text := c.send(method, path, body, "Prefer", "wait=20")
@@ -134,7 +134,7 @@ tasks:
 }
 
 // mustGet reads what is there.
-func mustGet(c caller, path string) []byte {
+func mustGet(c apiClient, path string) []byte {
 	c.t.Helper()
 	answer, body := c.send(http.MethodGet, path, nil)
 	require.Equal(c.t, http.StatusOK, answer.StatusCode, string(body))

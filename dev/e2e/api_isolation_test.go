@@ -15,7 +15,7 @@ import (
 // `jig selftest isolation` finds nothing, with real workers, and what it did to another tenant's session changed nothing.
 func TestAPI_TenantsAreSeparated(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	server := d.serve()
 	victim, robber := "victim-"+d.name[:8], "thief-"+d.name[:8]
 	documents := func(tenant, name, free string) map[string]string {
@@ -29,13 +29,13 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 	}
 	d.registerIn(victim, documents(victim, "victims", "tool.name.startsWith('entities.')"))
 	d.registerIn(robber, documents(robber, "robbers", "true"))
-	owner, thief := caller{server, d.apiKey(victim, everything()...)}, caller{server, d.apiKey(robber, everything()...)}
+	owner, thief := apiClient{server, d.apiKey(victim, everything()...)}, apiClient{server, d.apiKey(robber, everything()...)}
 	answer, body := owner.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "one", "document": writer()})
 	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
 	own := victim + ".one"
 	asked := owner.waits(own)
 
-	for name, c := range map[string]caller{"victims_note": owner, "robbers_note": thief} {
+	for name, c := range map[string]apiClient{"victims_note": owner, "robbers_note": thief} {
 		require.True(t, eventually(t.Context(), patience, func() bool { // the policy is read within a second
 			_, body := c.send(http.MethodPost, "/v1/entities", map[string]any{"type": name, "content": map[string]any{"n": 1}}, "Prefer", "wait=20")
 			return strings.Contains(string(body), `"status":"succeeded"`)
@@ -75,13 +75,13 @@ const apiPage = "docs/api.md"
 func TestAPIPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: jig.DefaultTenant, desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")}}
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: jig.DefaultTenant, testEnv: startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")}}
 	server := m.serve()
-	c := caller{server, m.apiKey(m.tenant, everything()...)}
+	c := apiClient{server, m.apiKey(m.tenant, everything()...)}
 	m.env = append(m.env, "JIG_URL="+server.url, "JIG_API_KEY="+c.key)
 	m.put("go.mod", "module example.com/m\n\ngo 1.26\n\nrequire github.com/stretchr/testify v1.12.1\n")
 	decided := false
-	for _, f := range fences(t, apiPage) {
+	for _, f := range codeBlocks(t, apiPage) {
 		switch f.language {
 		case "text":
 			m.shows(f)
@@ -91,7 +91,7 @@ func TestAPIPage_Works(t *testing.T) {
 			}
 			decided = decided || strings.Contains(f.body, "/decision")
 			m.run(f.body, "", 0)
-			require.NotContains(t, m.said.out, "null", "every member that the page reads is there:\n%s", f.body)
+			require.NotContains(t, m.last.out, "null", "every member that the page reads is there:\n%s", f.body)
 		default:
 			require.Fail(t, "this test cannot run blocks of this language", f.language)
 		}

@@ -22,26 +22,26 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// replica is a running server process.
-type replica struct {
+// serverProcess is a running server process.
+type serverProcess struct {
 	t   *testing.T
 	url string
 	cmd *exec.Cmd
 }
 
-// serve starts a server for the desk's workers and returns once it is ready. settings are further variables of its environment.
-func (d *desk) serve(settings ...string) *replica {
+// serve starts a server for the environment's workers and returns once it is ready. settings are further variables of its environment.
+func (d *testEnv) serve(settings ...string) *serverProcess {
 	d.t.Helper()
 	address, err := port.Claim(d.t.Context(), "127.0.0.1:0")
 	require.NoError(d.t, err)
 	return d.serveAt(address, settings...)
 }
 
-func (d *desk) serveAt(address string, settings ...string) *replica {
+func (d *testEnv) serveAt(address string, settings ...string) *serverProcess {
 	d.t.Helper()
 	log, err := os.Create(filepath.Join(d.t.TempDir(), "server.log"))
 	require.NoError(d.t, err)
-	r := &replica{t: d.t, url: "http://" + address, cmd: exec.Command(shared.cli.path(d.t), "server")}
+	r := &serverProcess{t: d.t, url: "http://" + address, cmd: exec.Command(shared.cli.path(d.t), "server")}
 	r.cmd.Env, r.cmd.Dir = append(slices.Concat(d.env, settings), "JIG_HTTP_ADDR="+address), d.dir
 	r.cmd.Stdout, r.cmd.Stderr = log, log
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -64,21 +64,21 @@ func (d *desk) serveAt(address string, settings ...string) *replica {
 }
 
 // kill kills the server, like a power failure would.
-func (r *replica) kill() {
+func (r *serverProcess) kill() {
 	if r.cmd.Process != nil {
 		_ = r.cmd.Process.Kill() //nolint:errcheck // it may have ended
 		_ = r.cmd.Wait()         //nolint:errcheck // it was killed, which Wait reports
 	}
 }
 
-// caller makes requests with a credential.
-type caller struct {
-	*replica
+// apiClient makes requests with a credential.
+type apiClient struct {
+	*serverProcess
 	key string
 }
 
 // apiKey makes an API key with the command line.
-func (d *desk) apiKey(tenant string, more ...string) string {
+func (d *testEnv) apiKey(tenant string, more ...string) string {
 	d.t.Helper()
 	got := d.jig(append([]string{"api-key", "create", "--tenant", tenant, "--principal", "ana"}, more...)...)
 	require.Zero(d.t, got.code, got.err)
@@ -90,14 +90,14 @@ func everything() []string {
 	return []string{"--scope", "read", "--scope", "run", "--scope", "decide", "--scope", "author"}
 }
 
-// heard is an answer without its body.
-type heard struct {
+// response is an answer without its body.
+type response struct {
 	StatusCode int
 	Header     http.Header
 }
 
 // send makes a request and returns the answer with its whole body. The body of the request is JSON; nil sends none.
-func (c caller) send(method, path string, body any, headers ...string) (heard, []byte) {
+func (c apiClient) send(method, path string, body any, headers ...string) (response, []byte) {
 	c.t.Helper()
 	answer, content := c.open(method, path, body, headers...)
 	text, err := io.ReadAll(content)
@@ -106,7 +106,7 @@ func (c caller) send(method, path string, body any, headers ...string) (heard, [
 }
 
 // open makes a request and returns the answer, whose body is still to be read.
-func (c caller) open(method, path string, body any, headers ...string) (heard, io.Reader) {
+func (c apiClient) open(method, path string, body any, headers ...string) (response, io.Reader) {
 	c.t.Helper()
 	var content io.Reader
 	if body != nil {
@@ -128,11 +128,11 @@ func (c caller) open(method, path string, body any, headers ...string) (heard, i
 	answer, err := http.DefaultClient.Do(request)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = answer.Body.Close() })
-	return heard{answer.StatusCode, answer.Header}, answer.Body
+	return response{answer.StatusCode, answer.Header}, answer.Body
 }
 
 // get reads a JSON document, which must be there.
-func get[T any](c caller, path string) T {
+func get[T any](c apiClient, path string) T {
 	c.t.Helper()
 	answer, body := c.send(http.MethodGet, path, nil)
 	require.Less(c.t, answer.StatusCode, 300, string(body))
@@ -145,7 +145,7 @@ func get[T any](c caller, path string) T {
 type approvalList struct{ Approvals []jig.Pending }
 
 // waits returns the only call that waits in a session, once it does.
-func (c caller) waits(session string) (asked jig.Pending) {
+func (c apiClient) waits(session string) (asked jig.Pending) {
 	c.t.Helper()
 	require.True(c.t, eventually(c.t.Context(), patience, func() bool {
 		list := get[approvalList](c, "/v1/approvals?session="+session).Approvals
@@ -160,11 +160,11 @@ func (c caller) waits(session string) (asked jig.Pending) {
 // eventReader reads a stream of events.
 type eventReader struct {
 	t      *testing.T
-	answer heard
+	answer response
 	lines  *bufio.Scanner
 }
 
-func (c caller) follow(session string, last int64) *eventReader {
+func (c apiClient) follow(session string, last int64) *eventReader {
 	c.t.Helper()
 	answer, content := c.open(http.MethodGet, "/v1/sessions/"+session+"/events", nil, "Accept", "text/event-stream", "Last-Event-ID", strconv.FormatInt(last, 10))
 	return &eventReader{t: c.t, answer: answer, lines: bufio.NewScanner(content)}
@@ -199,10 +199,10 @@ func writer() string {
 // A server is killed between two events, and the client resumes on another one: no gap, nothing twice.
 func TestAPI_StreamResumesOnAnotherServer(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	first, second := d.serve(), d.serve()
 	key := d.apiKey(jig.DefaultTenant, everything()...)
-	a, b := caller{first, key}, caller{second, key}
+	a, b := apiClient{first, key}, apiClient{second, key}
 	start := map[string]any{"document": writer(), "task": "write"}
 	answer, body := a.send(http.MethodPost, "/v1/sessions", start, "Idempotency-Key", "resume-"+d.name)
 	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
@@ -269,9 +269,9 @@ func TestAPI_StreamResumesOnAnotherServer(t *testing.T) {
 // A call waits for its result if the client prefers that, and its whole record can be read.
 func TestAPI_CallsTools(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("a.txt", "x")
-	c := caller{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
+	c := apiClient{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
 	answer, body := c.send(http.MethodPost, "/v1/tools/file.read/calls", map[string]any{"input": map[string]any{"path": "a.txt"}}, "Prefer", "wait=60")
 	require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
 	var result protocol.CallResult
@@ -307,10 +307,10 @@ func TestAPI_CallsTools(t *testing.T) {
 // A key that is revoked stops working at once, also for a stream that is open.
 func TestAPI_RevokedKeyEndsItsStreams(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	server := d.serve()
-	owner := caller{server, d.apiKey(jig.DefaultTenant, everything()...)}
-	reader := caller{server, d.apiKey(jig.DefaultTenant, "--scope", "read", "--name", d.name)}
+	owner := apiClient{server, d.apiKey(jig.DefaultTenant, everything()...)}
+	reader := apiClient{server, d.apiKey(jig.DefaultTenant, "--scope", "read", "--name", d.name)}
 	_, body := owner.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "s-" + d.name, "document": writer()})
 	require.Contains(t, string(body), "s-"+d.name)
 	owner.waits("s-" + d.name)
@@ -335,9 +335,9 @@ func TestAPI_RevokedKeyEndsItsStreams(t *testing.T) {
 // A server that stops ends its streams and then itself.
 func TestAPI_StopDrains(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	server := d.serve()
-	c := caller{server, d.apiKey(jig.DefaultTenant, everything()...)}
+	c := apiClient{server, d.apiKey(jig.DefaultTenant, everything()...)}
 	_, body := c.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "d-" + d.name, "document": writer()})
 	require.Contains(t, string(body), "d-"+d.name)
 	c.waits("d-" + d.name)

@@ -38,9 +38,9 @@ func message(lines *bufio.Scanner) (m streamed, more bool) {
 // A test of a tool is a real call. The stream of a test shows that its call waits for a person, and how the call ends.
 func TestAPI_TestsTools(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("a.txt", "x")
-	c := caller{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
+	c := apiClient{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
 	answer, body := c.send(http.MethodPost, "/v1/tools/file.read/test", map[string]any{"input": map[string]any{"path": "a.txt"}})
 	require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
 	var result protocol.CallResult

@@ -20,21 +20,21 @@ const gatedRules = `    - when: pass == 1
 `
 
 // gated starts a session whose first call waits for approval.
-func (d *desk) gated(r *receiver, name string, settings ...string) string {
+func (d *testEnv) gated(r *receiver, name string, settings ...string) string {
 	d.t.Helper()
 	id := d.run(agent(`["*"]`, gatedRules, settings...), map[string]any{"url": r.URL, "name": name})
 	d.waiting(id)
 	return id
 }
 
-func (d *desk) signal(id, name string, payload any) {
+func (d *testEnv) signal(id, name string, payload any) {
 	d.t.Helper()
 	require.NoError(d.t, shared.temporal.SignalWorkflow(d.t.Context(), id, "", name, payload))
 }
 
 func TestApprove_BySignal(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.gated(r, "w")
 	pending := d.waiting(id).Pending
 	require.Len(t, pending, 1)
@@ -57,7 +57,7 @@ func TestApprove_BySignal(t *testing.T) {
 
 func TestDeny_ModelSeesTheReason(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.gated(r, "w")
 	d.signal(id, protocol.SignalDeny, map[string]string{"call": "1.1", "by": "ana", "reason": "too much"})
 	require.Equal(t, "DENIED", d.finish(id).Answer)
@@ -68,7 +68,7 @@ func TestDeny_ModelSeesTheReason(t *testing.T) {
 
 func TestExpiredApproval_ModelSeesIt(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, gatedRules, "approval_expires: 1s"), map[string]any{"url": r.URL, "name": "w"})
 	require.Equal(t, "EXPIRED", d.finish(id).Answer)
 	require.Len(t, d.events(id, jig.EventToolExpired), 1)
@@ -78,7 +78,7 @@ func TestExpiredApproval_ModelSeesIt(t *testing.T) {
 
 func TestEdit_RunsTheChangedInput(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.gated(r, "w")
 	refused, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(`{"url":"x","nmae":"v"}`)}}) //nolint:misspell // misspelt on purpose
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestEdit_RunsTheChangedInput(t *testing.T) {
 
 func TestRefusedDecisions_ChangeNothingAndAreVisible(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.gated(r, "w")
 	for name, payload := range map[string]any{
 		"unknown call": map[string]string{"call": "1.9", "by": "ana"},
@@ -127,7 +127,7 @@ func TestRefusedDecisions_ChangeNothingAndAreVisible(t *testing.T) {
 
 func TestDecide_RefusesASecondDecision(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       calls:
         - {tool: test.write, input: {url: "${input.url}", name: a}}
@@ -153,7 +153,7 @@ func TestDecide_RefusesASecondDecision(t *testing.T) {
 
 func TestVisibility_FindsSessionsThatNeedAPerson(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.gated(r, "w")
 	query := fmt.Sprintf(`JigStatus="input_required" AND JigPending=1 AND JigAgent="draft:probe" AND JigTool="test.write" AND WorkflowId=%q`, id)
 	require.True(t, eventually(t.Context(), patience, func() bool { return d.listed(query) == 1 }))
@@ -167,7 +167,7 @@ func TestVisibility_FindsSessionsThatNeedAPerson(t *testing.T) {
 	}))
 }
 
-func (d *desk) listed(query string) int {
+func (d *testEnv) listed(query string) int {
 	response, err := shared.temporal.CountWorkflow(d.t.Context(), countRequest(query))
 	require.NoError(d.t, err)
 	return int(response.GetCount())
@@ -178,7 +178,7 @@ func TestUnknownOutcome_IsReconciled(t *testing.T) {
 	for _, outcome := range []jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp} {
 		t.Run(string(outcome), func(t *testing.T) {
 			t.Parallel()
-			d, r := open(t), newReceiver(t)
+			d, r := startEnv(t), newReceiver(t)
 			id := d.run(agent(`["*"]`, `    - when: pass == 1
       calls: [{tool: test.effect, input: {url: "${input.url}", name: e, before: "${input.before}", after: "${input.after}"}}]
     - answer: "${calls[0].success ? 'yes' : calls[0].error.code}"
@@ -212,7 +212,7 @@ func TestUnknownOutcome_IsReconciled(t *testing.T) {
 
 func TestTerminatedSession_IsSwept(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.gated(r, "w")
 	require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), id, "", "from outside"))
 	d.sweep(id)

@@ -19,14 +19,14 @@ import (
 
 const approvalsPage = "docs/approvals.md"
 
-// manual follows docs/approvals.md as a reader would, with a worker, a shell, and the tenant that the page uses.
-type manual struct {
-	office
+// pageRunner follows docs/approvals.md as a reader would, with a worker, a shell, and the tenant that the page uses.
+type pageRunner struct {
+	tenantEnv
 	// key and public are the id and the public half of the key that the reader made, which replace the page's. operator is the public half of
 	// the operator's key.
 	key, public, operator string
-	// said is the output of the last commands.
-	said said
+	// last is the output of the last commands.
+	last commandResult
 }
 
 // The page's placeholders for values that differ from run to run.
@@ -43,22 +43,22 @@ type step struct {
 	then    func(id string)
 }
 
-// fence is a block of code on the page.
-type fence struct{ section, before, language, body string }
+// codeBlock is a block of code on the page.
+type codeBlock struct{ section, before, language, body string }
 
-// fences returns the blocks of code on a page in order, each with its heading and the text before it.
-func fences(t *testing.T, page string) []fence {
+// codeBlocks returns the blocks of code on a page in order, each with its heading and the text before it.
+func codeBlocks(t *testing.T, page string) []codeBlock {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", page))
 	require.NoError(t, err)
-	var list []fence
+	var list []codeBlock
 	section, from := "", 0
 	for _, at := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllSubmatchIndex(text, -1) {
 		before := string(text[from:at[0]])
 		if headings := regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(before, -1); len(headings) > 0 {
 			section = headings[len(headings)-1][1]
 		}
-		list = append(list, fence{section, before, string(text[at[2]:at[3]]), string(text[at[4]:at[5]])})
+		list = append(list, codeBlock{section, before, string(text[at[2]:at[3]]), string(text[at[4]:at[5]])})
 		from = at[1]
 	}
 	return list
@@ -66,10 +66,10 @@ func fences(t *testing.T, page string) []fence {
 
 // follows goes through a page: it checks its documents, writes those that files names, runs the commands, and calls the next function after each
 // block of commands.
-func (m *manual) follows(page string, files map[string]string, then []func()) {
+func (m *pageRunner) follows(page string, files map[string]string, then []func()) {
 	m.t.Helper()
 	ran := 0
-	for _, f := range fences(m.t, page) {
+	for _, f := range codeBlocks(m.t, page) {
 		switch f.language {
 		case "yaml", "markdown":
 			doc, problems := spec.Load(map[string]string{"yaml": "page.yaml", "markdown": "page.md"}[f.language], []byte(f.body))
@@ -98,13 +98,13 @@ func TestApprovalsPage_Works(t *testing.T) {
 	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
 	require.NoError(t, err)
 	programs := strings.Join([]string{filepath.Dir(shared.cli.path(t)), stock, os.Getenv("PATH")}, string(os.PathListSeparator))
-	m := &manual{office: office{tenant: "acme", desk: open(
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: "acme", testEnv: startEnv(
 		t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=acme", "NO_COLOR=1",
 		"TEMPORAL_ADDRESS="+shared.stack.TemporalAddress(), "TEMPORAL_NAMESPACE="+shared.stack.Namespace(),
 	)}}
 	steps := m.steps()
 	id, ran := "", 0
-	for _, f := range fences(t, approvalsPage) {
+	for _, f := range codeBlocks(t, approvalsPage) {
 		switch f.language {
 		case "yaml", "markdown":
 			m.file(f)
@@ -132,7 +132,7 @@ func TestApprovalsPage_Works(t *testing.T) {
 }
 
 // file writes a document of the page to the file that the text before it names.
-func (m *manual) file(f fence) {
+func (m *pageRunner) file(f codeBlock) {
 	name := "three.md"
 	if f.language == "yaml" {
 		names := regexp.MustCompile("`(\\w+\\.yaml)`").FindAllStringSubmatch(f.before, -1)
@@ -150,21 +150,21 @@ func (m *manual) file(f fence) {
 }
 
 // run runs commands as they are on the page, but with the id of the actual session or grant.
-func (m *manual) run(commands, id string, code int) {
+func (m *pageRunner) run(commands, id string, code int) {
 	m.t.Helper()
 	if strings.Contains(commands, "_…") {
 		require.NotEmpty(m.t, id, "these commands need an id:\n%s", commands)
 	}
 	about := regexp.MustCompile(`(ses|grt)_…`).ReplaceAllLiteralString(commands, id)
-	m.said = m.command("bash", "-c", "set -e\n"+about)
-	require.Equal(m.t, code, m.said.code, "%s\n%s%s", about, m.said.out, m.said.err)
-	m.t.Logf("%s%s%s", about, m.said.out, m.said.err)
+	m.last = m.command("bash", "-c", "set -e\n"+about)
+	require.Equal(m.t, code, m.last.code, "%s\n%s%s", about, m.last.out, m.last.err)
+	m.t.Logf("%s%s%s", about, m.last.out, m.last.err)
 }
 
 // shows checks that the commands before this block printed every line that the page shows.
-func (m *manual) shows(f fence) {
+func (m *pageRunner) shows(f codeBlock) {
 	m.t.Helper()
-	heard := regexp.MustCompile(`(ses|grt)_[a-z0-9]+`).ReplaceAllString(m.said.out+m.said.err, "${1}_…")
+	heard := regexp.MustCompile(`(ses|grt)_[a-z0-9]+`).ReplaceAllString(m.last.out+m.last.err, "${1}_…")
 	if m.key != "" {
 		heard = strings.NewReplacer(m.key, pageKey, m.public, pagePublic).Replace(heard)
 	}
@@ -175,7 +175,7 @@ func (m *manual) shows(f fence) {
 }
 
 // written returns a function that makes a waiting call of file.write and returns its session.
-func (m *manual) written(path string) func() string {
+func (m *pageRunner) written(path string) func() string {
 	return func() string {
 		result := m.trigger("file.write", map[string]any{"path": path, "content": "hello"})
 		require.Equal(m.t, jig.CallWaiting, result.Status, "%+v", result.Result)
@@ -184,7 +184,7 @@ func (m *manual) written(path string) func() string {
 }
 
 // three starts a session of the page's agent.
-func (m *manual) three() string {
+func (m *pageRunner) three() string {
 	started, err := m.Start(m.t.Context(), client.StartOptions{
 		Tenant: m.tenant, Agent: "three", Principal: jig.Principal{ID: "tester"},
 	})
@@ -194,10 +194,10 @@ func (m *manual) three() string {
 }
 
 // payroll makes a call that needs two people according to the page's policy.
-func (m *manual) payroll() string { return m.written("payroll/may.csv")() }
+func (m *pageRunner) payroll() string { return m.written("payroll/may.csv")() }
 
 // ruled waits until both documents take effect: the policy that asks finance, and the tenant's document, which lists the people of finance.
-func (m *manual) ruled(string) {
+func (m *pageRunner) ruled(string) {
 	m.t.Helper()
 	m.says("ok    payroll takes two")("")
 	require.True(m.t, eventually(m.t.Context(), patience, func() bool {
@@ -206,20 +206,20 @@ func (m *manual) ruled(string) {
 	}), "documents hold within a second")
 }
 
-func (m *manual) question() string {
+func (m *pageRunner) question() string {
 	result := m.trigger("person.ask", map[string]any{"question": "Which region?", "options": []string{"eu", "us"}})
 	require.Equal(m.t, jig.CallWaiting, result.Status, "%+v", result.Result)
 	return result.SessionID
 }
 
 // doubtful makes a call whose worker is killed while the call runs.
-func (m *manual) doubtful() string {
+func (m *pageRunner) doubtful() string {
 	id, _ := m.cutOff()
 	return id
 }
 
 // doubtfulAgain makes a call whose second attempt is in doubt. The same answer about the first attempt, sent again, does not count.
-func (m *manual) doubtfulAgain() string {
+func (m *pageRunner) doubtfulAgain() string {
 	id, r := m.cutOff()
 	not := jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeNotHappened, By: "ana"}
 	ruled := func() jig.Ruled {
@@ -237,7 +237,7 @@ func (m *manual) doubtfulAgain() string {
 }
 
 // cutOff kills the worker of a call after the call has had its effect, and waits for the question about it.
-func (m *manual) cutOff() (id string, r *receiver) {
+func (m *pageRunner) cutOff() (id string, r *receiver) {
 	r = newReceiver(m.t)
 	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "e", "after": 30_000})
 	in.Tenant = m.tenant
@@ -251,7 +251,7 @@ func (m *manual) cutOff() (id string, r *receiver) {
 }
 
 // ends returns a function that waits until a single call has ended with a status.
-func (m *manual) ends(status jig.CallStatus) func(id string) {
+func (m *pageRunner) ends(status jig.CallStatus) func(id string) {
 	return func(id string) {
 		m.t.Helper()
 		done := m.over(id)
@@ -260,17 +260,17 @@ func (m *manual) ends(status jig.CallStatus) func(id string) {
 }
 
 // over waits until a single call has ended. The steps of the page so far must be enough for that.
-func (m *manual) over(id string) client.CallResult {
+func (m *pageRunner) over(id string) client.CallResult {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
 	done, err := m.WaitCall(ctx, m.tenant, id)
-	require.NoError(m.t, err, "the call still waits; the commands printed\n%s%s", m.said.out, m.said.err)
+	require.NoError(m.t, err, "the call still waits; the commands printed\n%s%s", m.last.out, m.last.err)
 	return done
 }
 
 // holds returns a function that checks a file's content after a call has succeeded.
-func (m *manual) holds(path, content string) func(id string) {
+func (m *pageRunner) holds(path, content string) func(id string) {
 	return func(id string) {
 		m.t.Helper()
 		m.ends(jig.CallSucceeded)(id)
@@ -278,41 +278,41 @@ func (m *manual) holds(path, content string) func(id string) {
 	}
 }
 
-func (m *manual) waits(id string) {
+func (m *pageRunner) waits(id string) {
 	m.t.Helper()
 	require.Len(m.t, m.waiting(id).Pending, 1)
 }
 
 // says returns a function that checks the output of the last commands.
-func (m *manual) says(words ...string) func(string) {
+func (m *pageRunner) says(words ...string) func(string) {
 	return func(string) {
 		m.t.Helper()
 		for _, word := range words {
-			require.Contains(m.t, m.said.out+m.said.err, word)
+			require.Contains(m.t, m.last.out+m.last.err, word)
 		}
 	}
 }
 
 // answers returns a function that checks the answer of a session of the page's agent.
-func (m *manual) answers(answer string) func(id string) {
+func (m *pageRunner) answers(answer string) func(id string) {
 	return func(id string) { m.t.Helper(); require.Equal(m.t, answer, m.finish(id).Answer) }
 }
 
 // answered checks the result of a question.
-func (m *manual) answered(id string) {
+func (m *pageRunner) answered(id string) {
 	m.t.Helper()
 	require.Contains(m.t, string(m.over(id).Result.Data), `"answer":"eu"`)
 }
 
 // granted checks that a grant covers the page's kind of call, and revokes it.
-func (m *manual) granted(string) {
+func (m *pageRunner) granted(string) {
 	m.t.Helper()
 	require.Equal(m.t, jig.CallSucceeded, m.trigger("file.write", map[string]any{"path": "reports/more.md", "content": "x"}).Status)
 	require.Equal(m.t, jig.CallWaiting, m.trigger("file.write", map[string]any{"path": "elsewhere/more.md", "content": "x"}).Status)
 	m.endGrants()
 }
 
-func (m *manual) endGrants() {
+func (m *pageRunner) endGrants() {
 	m.t.Helper()
 	list, err := m.Grants(m.t.Context(), m.tenant, false)
 	require.NoError(m.t, err)
@@ -322,20 +322,20 @@ func (m *manual) endGrants() {
 }
 
 // grant creates a grant and returns its id.
-func (m *manual) grant() string {
+func (m *pageRunner) grant() string {
 	ruled := m.decided(m.written("reports/hello.md")(), jig.Decision{By: "ana", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 2}})
 	require.NotEmpty(m.t, ruled.Grant, ruled.Reason)
 	return ruled.Grant
 }
 
 // tidies denies the calls of file.write that still wait. Most were shown before their file was written, so their first approval would be refused.
-func (m *manual) tidies() {
+func (m *pageRunner) tidies() {
 	m.t.Helper()
 	denied := m.at("deny", "--all", "--tool", "file.write", "--as", "ana", "--reason", "left over", "--yes")
 	require.Contains(m.t, denied.out+denied.err, "2 not accepted", "the calls of payroll, which ana has delegated")
 }
 
-func (m *manual) notPaused(string) {
+func (m *pageRunner) notPaused(string) {
 	m.t.Helper()
 	result, err := m.Pauses(m.t.Context(), m.tenant)
 	require.NoError(m.t, err)
@@ -343,14 +343,14 @@ func (m *manual) notPaused(string) {
 }
 
 // refusal waits until the session's events contain a refused signal.
-func (m *manual) refusal(id string) {
+func (m *pageRunner) refusal(id string) {
 	m.t.Helper()
 	require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.eventsOf(id, jig.EventDecisionRefused)) == 1 }))
 	m.waits(id)
 }
 
 // proved returns a function that waits for an event of a kind and checks that its author was proved, not only claimed.
-func (m *manual) proved(kind jig.EventType) func(id string) {
+func (m *pageRunner) proved(kind jig.EventType) func(id string) {
 	return func(id string) {
 		m.t.Helper()
 		require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.eventsOf(id, kind)) == 1 }))
@@ -365,9 +365,9 @@ func (m *manual) proved(kind jig.EventType) func(id string) {
 }
 
 // made returns the key that a command printed.
-func (m *manual) made() (id, public string) {
+func (m *pageRunner) made() (id, public string) {
 	m.t.Helper()
-	found := regexp.MustCompile(`\{id: "([^"]+)".*public_key: "([^"]+)"\}`).FindStringSubmatch(m.said.out)
-	require.NotNil(m.t, found, m.said.out)
+	found := regexp.MustCompile(`\{id: "([^"]+)".*public_key: "([^"]+)"\}`).FindStringSubmatch(m.last.out)
+	require.NotNil(m.t, found, m.last.out)
 	return found[1], found[2]
 }

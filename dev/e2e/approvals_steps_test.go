@@ -10,7 +10,7 @@ import (
 )
 
 // steps describes the commands on the page, in order.
-func (m *manual) steps() []step {
+func (m *pageRunner) steps() []step {
 	var all []step
 	for _, part := range [][]step{m.waitingSteps(), m.decidingSteps(), m.rulingSteps(), m.otherSteps(), m.provingSteps()} {
 		all = append(all, part...)
@@ -18,7 +18,7 @@ func (m *manual) steps() []step {
 	return all
 }
 
-func (m *manual) waitingSteps() []step {
+func (m *pageRunner) waitingSteps() []step {
 	const comes, shown = "How a call comes to wait", "What is shown"
 	hello := m.written("reports/hello.md")
 	return []step{
@@ -33,7 +33,7 @@ func (m *manual) waitingSteps() []step {
 	}
 }
 
-func (m *manual) decidingSteps() []step {
+func (m *pageRunner) decidingSteps() []step {
 	const decide, change = "Approve and deny", "Approve with changes"
 	hello := m.written("reports/hello.md")
 	approved, again := m.holds("reports/hello.md", "hello"), m.holds("reports/hello.md", "hello, all")
@@ -61,7 +61,7 @@ func (m *manual) decidingSteps() []step {
 	}
 }
 
-func (m *manual) rulingSteps() []step {
+func (m *pageRunner) rulingSteps() []step {
 	const who = "Who may decide"
 	return []step{
 		{who, nil, 0, m.ruled},
@@ -73,7 +73,7 @@ func (m *manual) rulingSteps() []step {
 	}
 }
 
-func (m *manual) otherSteps() []step {
+func (m *pageRunner) otherSteps() []step {
 	const (
 		questions, doubt, grants = "Questions", "Effects in doubt", "Standing approvals"
 		pause, refused           = "Hold everything back", "When a decision is refused"
@@ -118,7 +118,7 @@ func (m *manual) otherSteps() []step {
 	}
 }
 
-func (m *manual) provingSteps() []step {
+func (m *pageRunner) provingSteps() []step {
 	const proving, after = "Proving who decides", "Afterwards: who allowed what"
 	hello := m.written("reports/hello.md")
 	var asked string
@@ -156,15 +156,15 @@ func (m *manual) provingSteps() []step {
 }
 
 // asked returns the session of the call that a command left waiting.
-func (m *manual) asked() string {
+func (m *pageRunner) asked() string {
 	m.t.Helper()
-	id := regexp.MustCompile(`ses_[a-z0-9]+`).FindString(m.said.out + m.said.err)
+	id := regexp.MustCompile(`ses_[a-z0-9]+`).FindString(m.last.out + m.last.err)
 	require.NotEmpty(m.t, id)
 	return id
 }
 
 // signedNow waits until the worker requires a proof.
-func (m *manual) signedNow() {
+func (m *pageRunner) signedNow() {
 	m.t.Helper()
 	require.True(m.t, eventually(m.t.Context(), patience, func() bool {
 		id := m.written("reports/hello.md")()

@@ -22,13 +22,13 @@ func TestOperationsPage_BackingUpAndRestoring(t *testing.T) {
 		}
 	}
 	var commands []string
-	for _, f := range fences(t, operationsPage) {
+	for _, f := range codeBlocks(t, operationsPage) {
 		if f.section == "Backing up and restoring" {
 			commands = append(commands, f.body)
 		}
 	}
 	require.Len(t, commands, 2)
-	h, r := newHouse(t), newReceiver(t)
+	h, r := newRestartEnv(t), newReceiver(t)
 	h.install("tenant.yaml", h.tenantDocument(""), func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) })
 	waits := h.trigger("test.once", map[string]any{"url": r.URL, "name": "once"})
 	require.Equal(t, jig.CallWaiting, waits.Status, "%+v", waits.Result)
@@ -53,14 +53,14 @@ func TestOperationsPage_BackingUpAndRestoring(t *testing.T) {
 	require.Equal(t, 1, r.requests("once"))
 }
 
-// alone starts the house's PostgreSQL without Temporal while do runs.
-func (h *house) alone(do func()) {
+// alone starts the environment's PostgreSQL without Temporal while do runs.
+func (h *restartEnv) alone(do func()) {
 	h.t.Helper()
 	server, err := pg.New(h.t.Context(), pg.Options{Dir: filepath.Join(h.data, "pg")})
 	require.NoError(h.t, err)
 	require.NoError(h.t, server.Start(h.t.Context()))
 	defer func() {
-		ctx, cancel := stopping(h.t)
+		ctx, cancel := shutdownContext(h.t)
 		defer cancel()
 		require.NoError(h.t, server.Close(ctx))
 	}()
@@ -72,7 +72,7 @@ func (h *house) alone(do func()) {
 }
 
 // follow runs commands of a page.
-func (h *house) follow(commands string) {
+func (h *restartEnv) follow(commands string) {
 	h.t.Helper()
 	got := h.command("sh", "-ec", commands)
 	require.Zero(h.t, got.code, got.err)

@@ -19,8 +19,8 @@ import (
 // brokenSessions is the variable that says how many sessions each provider gets that breaks its answers; default 6.
 const brokenSessions = "JIG_BROKEN_SESSIONS"
 
-// breaking is a model that breaks its first answers in each session, and then says that all is done.
-type breaking struct {
+// breakingModel is a model that breaks its first answers in each session, and then says that all is done.
+type breakingModel struct {
 	mu sync.Mutex
 	// asked holds, for each session's seed, the answers so far and the values that their calls have.
 	asked map[uint64]*brokenSession
@@ -35,7 +35,7 @@ type brokenSession struct {
 }
 
 // answer breaks the next answer of a session, whose task is its seed.
-func (b *breaking) answer(r modeltest.Request) modeltest.Reply {
+func (b *breakingModel) answer(r modeltest.Request) modeltest.Reply {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seed, err := strconv.ParseUint(strings.TrimSpace(r.Turns[0].Text), 10, 32)
@@ -79,7 +79,7 @@ func echoed(text string) (string, bool) {
 
 // brokenKinds are the ways in which a session asks a model: as an agent, as an agent that is a step of a composition, and with a tool. Each
 // starts a session whose seed is the model's task.
-func (d *desk) brokenKinds(model string) []func(seed int) string {
+func (d *testEnv) brokenKinds(model string) []func(seed int) string {
 	document := "---\nname: probe\ndescription: Talks to a model for a test.\nmodel: " + model + "\ntools: [\"test.*\"]\n---\nDo what you are asked.\n"
 	child := "broken-" + model[:6] + "-" + strings.ToLower(d.name[:4])
 	d.register(map[string]string{"child.md": strings.Replace(document, "name: probe", "name: "+child, 1)})
@@ -103,7 +103,7 @@ func (d *desk) brokenKinds(model string) []func(seed int) string {
 }
 
 // ended returns the answer of a session that is over, or the error with which it failed.
-func (d *desk) ended(id string, call bool) (answer string, failure *jig.Error) {
+func (d *testEnv) ended(id string, call bool) (answer string, failure *jig.Error) {
 	if !call {
 		view := d.finish(id)
 		return view.Answer, view.Error
@@ -126,7 +126,7 @@ func TestBrokenAnswers_NeverPassForGoodOnes(t *testing.T) {
 	for _, model := range providers {
 		t.Run(model[:6], func(t *testing.T) {
 			t.Parallel()
-			b := &breaking{asked: map[uint64]*brokenSession{}}
+			b := &breakingModel{asked: map[uint64]*brokenSession{}}
 			d := withModel(t, b.answer)
 			kinds := d.brokenKinds(model)
 			var sessions []string

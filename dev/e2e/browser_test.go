@@ -118,7 +118,7 @@ func (b *browser) submit(on page, fields ...string) page {
 }
 
 // signIn goes through the pages of the identity provider as a person, from where the provider first asks. It returns where that leads.
-func (b *browser) signIn(p *provider, from page, person string) page {
+func (b *browser) signIn(p *identityProvider, from page, person string) page {
 	b.t.Helper()
 	for range 5 {
 		switch {
@@ -135,16 +135,18 @@ func (b *browser) signIn(p *provider, from page, person string) page {
 }
 
 // as returns a caller with the browser's cookies.
-func (b *browser) as(r *replica) cookied { return cookied{caller{r, ""}, b.header(r.url + "/")} }
+func (b *browser) as(r *serverProcess) cookied {
+	return cookied{apiClient{r, ""}, b.header(r.url + "/")}
+}
 
 // cookied makes requests with cookies.
 type cookied struct {
-	caller
+	apiClient
 
 	cookies string
 }
 
-func (c cookied) send(method, path string, body any, headers ...string) (heard, []byte) {
+func (c cookied) send(method, path string, body any, headers ...string) (response, []byte) {
 	c.t.Helper()
-	return c.caller.send(method, path, body, append([]string{"Cookie", c.cookies}, headers...)...)
+	return c.apiClient.send(method, path, body, append([]string{"Cookie", c.cookies}, headers...)...)
 }

@@ -15,8 +15,8 @@ const budgetsPage = "docs/budgets.md"
 func TestBudgetsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: "frugal", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=frugal", "NO_COLOR=1")}}
-	s := spender{m.desk, m.tenant}
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: "frugal", testEnv: startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=frugal", "NO_COLOR=1")}}
+	s := budgetEnv{m.testEnv, m.tenant}
 	second := jig.SessionID(m.tenant, "second")
 	then := []func(){
 		func() { // the documents are registered

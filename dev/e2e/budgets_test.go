@@ -14,29 +14,29 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// spender is a tenant with budgets, and a stand-in for the providers of models.
-type spender struct {
-	*desk
+// budgetEnv is a tenant with budgets, and a stand-in for the providers of models.
+type budgetEnv struct {
+	*testEnv
 	tenant string
 }
 
-// spends registers a budget for a new tenant.
-func (d *desk) spends(tenant, document string) spender {
+// withBudget registers a budget for a new tenant.
+func (d *testEnv) withBudget(tenant, document string) budgetEnv {
 	d.t.Helper()
-	s := spender{desk: d, tenant: d.name + "-" + tenant}
+	s := budgetEnv{testEnv: d, tenant: d.name + "-" + tenant}
 	s.budget(document)
 	return s
 }
 
 // budget registers the tenant's budget, and waits until the worker knows that there is one.
-func (s spender) budget(document string) {
+func (s budgetEnv) budget(document string) {
 	s.t.Helper()
 	s.registerIn(s.tenant, map[string]string{"spending.yaml": "kind: budget\nname: spending\n" + document})
 	require.True(s.t, eventually(s.t.Context(), patience, func() bool { return s.used().Currency != "" }))
 }
 
 // begins starts a session of an agent whose answers have at most 100 tokens.
-func (s spender) begins(model, more string) string {
+func (s budgetEnv) begins(model, more string) string {
 	s.t.Helper()
 	document := fmt.Sprintf("---\nname: spender\ndescription: Talks to a model for a test.\nmodel: %s\nmax_tokens: 100\n%s---\nDo what you are asked.\n", model, more)
 	started, err := s.Start(s.t.Context(), client.StartOptions{
@@ -47,7 +47,7 @@ func (s spender) begins(model, more string) string {
 }
 
 // used returns the usage of the tenant's agents by model and tool.
-func (s spender) used() protocol.Usage {
+func (s budgetEnv) used() protocol.Usage {
 	s.t.Helper()
 	u, err := s.Usage(s.t.Context(), protocol.UsageRequest{Tenant: s.tenant, Agent: "draft:spender", By: []string{"model", "tool"}})
 	require.NoError(s.t, err)
@@ -55,7 +55,7 @@ func (s spender) used() protocol.Usage {
 }
 
 // exhausted returns what the events of a session say about budgets, e.g. "ask large".
-func (s spender) exhausted(id string) []string {
+func (s budgetEnv) exhausted(id string) []string {
 	s.t.Helper()
 	all, err := s.Events(s.t.Context(), s.tenant, id, 0)
 	require.NoError(s.t, err)
@@ -72,7 +72,7 @@ func (s spender) exhausted(id string) []string {
 }
 
 // paused waits until a budget has paused a session.
-func (s spender) paused(id string) {
+func (s budgetEnv) paused(id string) {
 	s.t.Helper()
 	require.True(s.t, eventually(s.t.Context(), patience, func() bool {
 		pauses, err := s.Pauses(s.t.Context(), s.tenant)
@@ -83,7 +83,7 @@ func (s spender) paused(id string) {
 	require.Contains(s.t, pauses.Pauses[0].Reason, "of budget spending is exhausted")
 }
 
-func (s spender) completes(id string) {
+func (s budgetEnv) completes(id string) {
 	s.t.Helper()
 	view := s.finish(id)
 	require.Equal(s.t, jig.StatusCompleted, view.Status, "%v", view.Error)
@@ -98,7 +98,7 @@ func TestBudgets_Models(t *testing.T) {
 	})
 	t.Run("stop", func(t *testing.T) {
 		t.Parallel()
-		s := d.spends("stop", "limits: [{name: all, level: tenant, window: day, tokens: 90}]")
+		s := d.withBudget("stop", "limits: [{name: all, level: tenant, window: day, tokens: 90}]")
 		id := s.begins("anthropic/claude-test", "tools: []\n")
 		view := s.finish(id)
 		require.Equal(t, jig.StatusFailed, view.Status)
@@ -110,7 +110,7 @@ func TestBudgets_Models(t *testing.T) {
 	t.Run("ask", func(t *testing.T) {
 		t.Parallel()
 		const limit = "limits: [{name: all, level: tenant, tokens: %d, exhausted: [{action: ask}]}]"
-		s := d.spends("ask", fmt.Sprintf(limit, 90))
+		s := d.withBudget("ask", fmt.Sprintf(limit, 90))
 		id := s.begins("anthropic/claude-test", "tools: []\n")
 		s.paused(id)
 		said := s.jig("resume", "--session", id, "--tenant", s.tenant, "--as", "ana")
@@ -128,7 +128,7 @@ func TestBudgets_Models(t *testing.T) {
 	})
 	t.Run("degrade", func(t *testing.T) {
 		t.Parallel()
-		s := d.spends("degrade", `
+		s := d.withBudget("degrade", `
 prices: {models: [{model: anthropic/*, input: 2000, output: 20000}, {model: openai/*, input: 1000, output: 10000, cached_input: 100}]}
 limits:
   - {name: large, level: session, tokens: 90, when: model.startsWith('anthropic/'), exhausted: [{action: degrade, model: openai/small}]}
@@ -157,7 +157,7 @@ func TestBudgets_WorkerDiesBetweenReservationAndSettlement(t *testing.T) {
 		}
 		return modeltest.Text("done")
 	})
-	s := d.spends("killed", "limits: [{name: all, level: tenant, tokens: 200}]") // room for one reservation
+	s := d.withBudget("killed", "limits: [{name: all, level: tenant, tokens: 200}]") // room for one reservation
 	id := s.begins("anthropic/claude-test", "tools: []\n")
 	require.True(t, eventually(t.Context(), patience, func() bool { return asked.Load() == 1 }))
 	held := s.used().Budgets
@@ -180,14 +180,14 @@ script:
     - {when: "pass == 2", calls: [{tool: test.echo, input: {value: b}}]}
     - {answer: "done"}
 `
-	d := open(t)
+	d := startEnv(t)
 	document := `
 prices: {tools: [{tool: test.echo, call: 0.4}]}
 limits: [{name: all, level: session, cost: 0.5, exhausted: [%s]}]
 `
 	t.Run("stop", func(t *testing.T) {
 		t.Parallel()
-		s := d.spends("stop", fmt.Sprintf(document, ""))
+		s := d.withBudget("stop", fmt.Sprintf(document, ""))
 		id := s.begins("script/spender", rules)
 		s.completes(id)
 		require.Equal(t, []string{"stop all"}, s.exhausted(id))
@@ -201,7 +201,7 @@ limits: [{name: all, level: session, cost: 0.5, exhausted: [%s]}]
 	})
 	t.Run("ask", func(t *testing.T) {
 		t.Parallel()
-		s := d.spends("ask", fmt.Sprintf(document, "{action: ask}"))
+		s := d.withBudget("ask", fmt.Sprintf(document, "{action: ask}"))
 		id := s.begins("script/spender", rules)
 		s.paused(id)
 		said := s.jig("resume", "--session", id, "--tenant", s.tenant, "--as", "ana")

@@ -22,9 +22,9 @@ const (
 // pageFile matches the name of a file in the text before a document.
 var pageFile = regexp.MustCompile("`(reading/[\\w.]+\\.yaml)`")
 
-// reader follows the page about bundles. It remembers the article that the page creates and the output of the last commands.
-type reader struct {
-	manual
+// bundlesPageRunner follows the page about bundles. It remembers the article that the page creates and the output of the last commands.
+type bundlesPageRunner struct {
+	pageRunner
 	article spec.ThinResult
 	// before is the version of the policies without the bundle's policy.
 	before string
@@ -34,14 +34,14 @@ type reader struct {
 func TestBundlesPage_Works(t *testing.T) {
 	t.Parallel()
 	stock, tenant := filepath.Dir(shared.cli.path(t)), "reader-"+strings.ToLower(jig.NewSessionID()[20:])
-	r := &reader{manual: manual{office: office{tenant: tenant, desk: open(
+	r := &bundlesPageRunner{pageRunner: pageRunner{tenantEnv: tenantEnv{tenant: tenant, testEnv: startEnv(
 		t, "PATH="+stock+":/usr/local/bin:/usr/bin:/bin", "HOME="+t.TempDir(), "JIG_TENANT="+tenant, "NO_COLOR=1", "JIG_PERMISSIONS=*",
 	)}}}
 	r.dir = r.workdir() // the page works in the folder that the tools see
 	require.NoError(t, os.MkdirAll(r.dir, 0o755))
 	r.before = r.rulings()
 	steps, ran := r.steps(), 0
-	for _, f := range fences(t, bundlesPage) {
+	for _, f := range codeBlocks(t, bundlesPage) {
 		if f.section != firstBundle {
 			require.Equal(t, "yaml", f.language, "the test runs no other blocks of the page")
 			_, problems := spec.Load("tenant.yaml", []byte(f.body))
@@ -77,7 +77,7 @@ type pageStep struct {
 	then  func()
 }
 
-func (r *reader) steps() []pageStep {
+func (r *bundlesPageRunner) steps() []pageStep {
 	return []pageStep{
 		{"jig validate reading", 0, nil},
 		{"jig bundle install", 0, r.forbids},
@@ -96,25 +96,25 @@ func (r *reader) steps() []pageStep {
 }
 
 // follow runs commands as they are on the page, with the ids of what the page has created.
-func (r *reader) follow(commands string, code int) {
+func (r *bundlesPageRunner) follow(commands string, code int) {
 	r.t.Helper()
 	about := strings.NewReplacer("ses_…", r.article.SessionID, "ent_…", r.article.EntityID).Replace(commands)
 	require.NotContains(r.t, about, "…")
-	r.said = r.command("bash", "-c", "set -e\n"+about)
-	r.t.Logf("%s%s%s", about, r.said.out, r.said.err)
-	require.Equal(r.t, code, r.said.code, "%s\n%s%s", about, r.said.out, r.said.err)
+	r.last = r.command("bash", "-c", "set -e\n"+about)
+	r.t.Logf("%s%s%s", about, r.last.out, r.last.err)
+	require.Equal(r.t, code, r.last.code, "%s\n%s%s", about, r.last.out, r.last.err)
 }
 
 // hears checks that the output of the last commands contains words.
-func (r *reader) hears(words ...string) {
+func (r *bundlesPageRunner) hears(words ...string) {
 	r.t.Helper()
 	for _, word := range words {
-		require.Contains(r.t, r.said.out+r.said.err, word)
+		require.Contains(r.t, r.last.out+r.last.err, word)
 	}
 }
 
 // rulings returns the version of the policies that currently apply to a call.
-func (r *reader) rulings() string {
+func (r *bundlesPageRunner) rulings() string {
 	r.t.Helper()
 	id := r.written("a.md")()
 	version := r.waiting(id).Pending[0].PolicyVersion
@@ -123,15 +123,15 @@ func (r *reader) rulings() string {
 }
 
 // forbids waits until the bundle's policy takes effect, which takes at most a second.
-func (r *reader) forbids() {
+func (r *bundlesPageRunner) forbids() {
 	r.t.Helper()
 	require.True(r.t, eventually(r.t.Context(), patience, func() bool { return r.rulings() != r.before }))
 }
 
 // adds reads the created article and checks that the same path gives the same article again.
-func (r *reader) adds() {
+func (r *bundlesPageRunner) adds() {
 	r.t.Helper()
-	require.NoError(r.t, json.Unmarshal([]byte(r.said.out), &r.article), r.said.out)
+	require.NoError(r.t, json.Unmarshal([]byte(r.last.out), &r.article), r.last.out)
 	require.True(r.t, r.article.Created)
 	again := r.trigger("article.add", map[string]any{"path": "notes/coffee.md"})
 	require.Equal(r.t, jig.CallSucceeded, again.Status, "%+v", again.Result)
@@ -142,7 +142,7 @@ func (r *reader) adds() {
 }
 
 // field returns the value of a field of the article.
-func (r *reader) field(name string) string {
+func (r *bundlesPageRunner) field(name string) string {
 	r.t.Helper()
 	got := r.trigger("entities.get", map[string]any{"id": r.article.EntityID, "field": name})
 	require.Equal(r.t, jig.CallSucceeded, got.Status, "%+v", got.Result)
@@ -154,7 +154,7 @@ func (r *reader) field(name string) string {
 }
 
 // isGone checks that nothing of the bundle is left, and that the article is back after the bundle is installed again.
-func (r *reader) isGone() {
+func (r *bundlesPageRunner) isGone() {
 	r.t.Helper()
 	r.hears("1.1.0", "article.add", "reading-rules")
 	gone := r.jig("trigger", "article.add", "--input", "path=notes/coffee.md")

@@ -94,7 +94,7 @@ Keep the uqshelf in order.
 }
 
 // folder writes a bundle's files below the working directory.
-func (d *desk) folder(name string, files map[string]string) string {
+func (d *testEnv) folder(name string, files map[string]string) string {
 	d.t.Helper()
 	for file, body := range files {
 		d.put(filepath.Join(name, file), body)
@@ -112,7 +112,7 @@ func bundleFiles(files map[string]string) map[string]any {
 }
 
 // approved makes a call, approves it if it asks, and returns its result.
-func (o office) approved(tool string, input any) protocol.CallResult {
+func (o tenantEnv) approved(tool string, input any) protocol.CallResult {
 	o.t.Helper()
 	result := o.trigger(tool, input)
 	if result.Status != jig.CallWaiting {
@@ -124,15 +124,15 @@ func (o office) approved(tool string, input any) protocol.CallResult {
 	return done
 }
 
-// at runs the command line for the office's tenant.
-func (o office) at(args ...string) said {
+// at runs the command line for the tenant.
+func (o tenantEnv) at(args ...string) commandResult {
 	o.t.Helper()
 	return o.jig(append(args, "--tenant", o.tenant)...)
 }
 
-// stranger is a tenant that tries to find out which entities, sessions and documents another tenant has.
-type stranger struct {
-	office
+// otherTenant is a tenant that tries to find out which entities, sessions and documents another tenant has.
+type otherTenant struct {
+	tenantEnv
 	// theirs holds ids that another tenant has, and nobodys ids of the same kinds that do not exist.
 	theirs, nobodys map[string]string
 }
@@ -142,17 +142,17 @@ var varies = regexp.MustCompile(`(ses|art|ent)_[a-z0-9]{20,}|\d{4}-\d\d-\d\d[ T]
 
 // asks runs a command in which each %s is a name, once with a name that another tenant has and once with one that does not exist. The
 // answers must be the same.
-func (s stranger) asks(theirs, nobodys string, args ...string) {
+func (s otherTenant) asks(theirs, nobodys string, args ...string) {
 	s.t.Helper()
 	require.Len(s.t, nobodys, len(theirs))
-	answer := func(name string) said {
+	answer := func(name string) commandResult {
 		named := make([]string, len(args))
 		for i, arg := range args {
 			named[i] = strings.ReplaceAll(arg, "%s", name)
 		}
 		out := s.at(named...)
 		clean := func(text string) string { return varies.ReplaceAllString(strings.ReplaceAll(text, name, "NAME"), "~") }
-		return said{out: clean(out.out), err: clean(out.err), code: out.code}
+		return commandResult{out: clean(out.out), err: clean(out.err), code: out.code}
 	}
 	about := fmt.Sprintf("jig %s with %s", strings.Join(args, " "), theirs)
 	got := answer(theirs)
@@ -162,7 +162,7 @@ func (s stranger) asks(theirs, nobodys string, args ...string) {
 }
 
 // lists runs commands that list things. The output must not contain anything of the bundle.
-func (s stranger) lists(commands ...[]string) {
+func (s otherTenant) lists(commands ...[]string) {
 	s.t.Helper()
 	for _, args := range commands {
 		out := s.at(args...)
@@ -172,7 +172,7 @@ func (s stranger) lists(commands ...[]string) {
 }
 
 // seesNothing checks that no command and no read reveals anything of the bundle.
-func (s stranger) seesNothing() {
+func (s otherTenant) seesNothing() {
 	s.t.Helper()
 	s.lists(
 		[]string{"catalog"}, []string{"catalog", "--output", "json"}, []string{"catalog", "export"}, []string{"bundle", "list"},
@@ -209,11 +209,11 @@ func (s stranger) seesNothing() {
 }
 
 // sameOf checks that two commands give the same answer. The first uses a name of another tenant, the second one that does not exist.
-func (s stranger) sameOf(theirs, nobodys string, one, other []string) {
+func (s otherTenant) sameOf(theirs, nobodys string, one, other []string) {
 	s.t.Helper()
-	clean := func(o said, name string) said {
+	clean := func(o commandResult, name string) commandResult {
 		words := strings.NewReplacer(name, "NAME", "calls-nobodys.yaml", "calls.yaml")
-		return said{out: varies.ReplaceAllString(words.Replace(o.out), "~"), err: varies.ReplaceAllString(words.Replace(o.err), "~"), code: o.code}
+		return commandResult{out: varies.ReplaceAllString(words.Replace(o.out), "~"), err: varies.ReplaceAllString(words.Replace(o.err), "~"), code: o.code}
 	}
 	got := clean(s.at(one...), theirs)
 	require.Equal(s.t, clean(s.at(other...), nobodys), got, "%v", one)
@@ -221,7 +221,7 @@ func (s stranger) sameOf(theirs, nobodys string, one, other []string) {
 }
 
 // seesNoIDs asks about the ids of another tenant.
-func (s stranger) seesNoIDs() {
+func (s otherTenant) seesNoIDs() {
 	s.t.Helper()
 	for kind, theirs := range s.theirs {
 		nobodys := s.nobodys[kind]
@@ -260,10 +260,10 @@ func (s stranger) seesNoIDs() {
 	}
 }
 
-// shelfOwner returns a tenant with the bundle, and the ids of an entity, a session and an artifact that it has.
-func shelfOwner(t *testing.T) (o office, theirs map[string]string) {
+// bundleOwner returns a tenant with the bundle, and the ids of an entity, a session and an artifact that it has.
+func bundleOwner(t *testing.T) (o tenantEnv, theirs map[string]string) {
 	t.Helper()
-	o = newOffice(t, "JIG_PERMISSIONS=*")
+	o = newTenantEnv(t, "JIG_PERMISSIONS=*")
 	installed := o.at("bundle", "install", o.folder("uqshelf", shelfBundle()), "--yes", "--output", "json")
 	require.Zero(t, installed.code, installed.out+installed.err)
 	added := o.trigger("uqshelf.add", map[string]any{"uqname": "Momo"})
@@ -283,7 +283,7 @@ func shelfOwner(t *testing.T) (o office, theirs map[string]string) {
 
 func TestBundles_NeverLeak(t *testing.T) {
 	t.Parallel()
-	o, theirs := shelfOwner(t)
+	o, theirs := bundleOwner(t)
 	nobodys := map[string]string{"session": jig.NewSessionID(), "entity": jig.NewEntityID(), "artifact": jig.NewArtifactID()}
 
 	// The owner has everything in the bundle.
@@ -302,7 +302,7 @@ func TestBundles_NeverLeak(t *testing.T) {
 	pressed := o.trigger("uqshelf.press", map[string]any{"value": "a"})
 	require.Equal(t, jig.CallWaiting, pressed.Status)
 
-	other := stranger{office: office{desk: o.desk, tenant: o.tenant + "b"}, theirs: theirs, nobodys: nobodys}
+	other := otherTenant{tenantEnv: tenantEnv{testEnv: o.testEnv, tenant: o.tenant + "b"}, theirs: theirs, nobodys: nobodys}
 	other.seesNothing()
 
 	// After the bundle is removed, its former owner does not see it any more, and a waiting call does not run.
@@ -318,7 +318,7 @@ func TestBundles_NeverLeak(t *testing.T) {
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		return o.trigger("test.echo", map[string]any{"value": "forbidden"}).Status == jig.CallSucceeded
 	}), "its policy holds no more")
-	was := stranger{office: o} // a former owner may still see its own sessions
+	was := otherTenant{tenantEnv: o} // a former owner may still see its own sessions
 	was.seesNothing()
 
 	// The entities are back when the bundle is installed again.
@@ -331,7 +331,7 @@ func TestBundles_NeverLeak(t *testing.T) {
 
 func TestBundleUpgrade_KeepsEntities(t *testing.T) {
 	t.Parallel()
-	o, theirs := shelfOwner(t)
+	o, theirs := bundleOwner(t)
 	upgrade := func(version, from, to string) protocol.CallResult {
 		files := shelfBundle()
 		files["bundle.yaml"] = strings.ReplaceAll(files["bundle.yaml"], "1.0.0", version)
@@ -370,13 +370,13 @@ func TestBundleUpgrade_KeepsEntities(t *testing.T) {
 
 func TestBundleInstall_IsCompleteAndIdempotent(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, "JIG_PERMISSIONS=*")
+	o := newTenantEnv(t, "JIG_PERMISSIONS=*")
 	files := shelfBundle()
 	files["uqshelf.tidy.yaml"] = strings.ReplaceAll(files["uqshelf.tidy.yaml"], "tool: uqshelf.stamp", "tool: uqshelf.stemp")
 	broken := o.approved("bundle.install", bundleFiles(files))
 	require.Equal(t, jig.CodeInvalidInput, broken.Result.Error.Code)
 	require.Contains(t, broken.Result.Error.Message, "uqshelf.stemp")
-	s := stranger{office: o}
+	s := otherTenant{tenantEnv: o}
 	s.lists([]string{"catalog"}, []string{"bundle", "list"}, []string{"trigger", "entities.listTypes"})
 
 	first := o.approved("bundle.install", bundleFiles(shelfBundle()))
@@ -402,7 +402,7 @@ func TestChaos_BundleInstall(t *testing.T) {
 	t.Parallel()
 	times, seed := chaos(t, 20, 6, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
-	o := newOffice(t, "JIG_PERMISSIONS=*")
+	o := newTenantEnv(t, "JIG_PERMISSIONS=*")
 	db, err := store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
@@ -439,7 +439,7 @@ func TestChaos_BundleInstall(t *testing.T) {
 
 // requireWholeBundle checks that the current documents are those of exactly one version of the bundle. It returns the version's number, or
 // -1 if the bundle is not installed.
-func (o office) requireWholeBundle(db *store.DB, latest, documents int) int {
+func (o tenantEnv) requireWholeBundle(db *store.DB, latest, documents int) int {
 	o.t.Helper()
 	installed, err := db.Bundles(o.t.Context(), o.tenant)
 	require.NoError(o.t, err)
@@ -463,7 +463,7 @@ func (o office) requireWholeBundle(db *store.DB, latest, documents int) int {
 // The shipped bundles are installed for the default tenant, even if several workers start at the same time.
 func TestShippedBundles_AreInstalled(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	listed := d.jig("bundle", "list")
 	require.Zero(t, listed.code, listed.err)
 	entries, err := os.ReadDir(filepath.Join("..", "..", "bundles"))

@@ -17,7 +17,7 @@ import (
 )
 
 // card returns what `jig approvals` shows of a session to somebody; "" means whoever the environment names.
-func (o office) card(session, who string) string {
+func (o tenantEnv) card(session, who string) string {
 	o.t.Helper()
 	args := []string{"approvals", "--session", session, "--tenant", o.tenant}
 	if who != "" {
@@ -32,7 +32,7 @@ func (o office) card(session, who string) string {
 // A card shows only commands that work for its reader, and says what a newer policy demands.
 func TestCard_IsForItsReader(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	before := o.asks("test.write", map[string]any{"url": r.URL, "name": "large-1"})
 	require.NotContains(t, o.card(before, "eve"), "today's policy")
 	require.Contains(t, o.card(before, "eve"), "jig approve "+before+" 1.1 --as eve --tenant "+o.tenant+"\n")
@@ -66,7 +66,7 @@ func TestCard_IsForItsReader(t *testing.T) {
 // A new standing approval releases the waiting calls that it covers, oldest first and only as many as it has uses.
 func TestGrant_ReleasesWaitingCalls(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	var ids []string
 	for _, name := range []string{"small-1", "other", "small-2", "small-3", "small-4"} {
 		ids = append(ids, o.asks("test.write", map[string]any{"url": r.URL, "name": name}))
@@ -104,19 +104,19 @@ func TestGrant_ReleasesWaitingCalls(t *testing.T) {
 	require.Len(t, o.waiting(ids[2]).Pending, 1, "ana may not decide it")
 }
 
-// screen collects what a program shows on a terminal.
-type screen struct {
+// terminal collects what a program shows on a terminal.
+type terminal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (s *screen) Write(b []byte) (int, error) {
+func (s *terminal) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(b)
 }
 
-func (s *screen) String() string {
+func (s *terminal) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
@@ -129,13 +129,13 @@ func TestPrompt_OnATerminal(t *testing.T) {
 	if err != nil {
 		t.Skip("script, of util-linux, is not installed")
 	}
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	file, editor := filepath.Join(d.dir, "gated.md"), filepath.Join(d.dir, "edit.sh")
 	require.NoError(t, os.WriteFile(file, []byte(agent(`["*"]`, gatedRules)), 0o600))
 	require.NoError(t, os.WriteFile(editor, []byte(`sed -i 's/"name": "first"/"name": "edited"/' "$1"`), 0o600))
 	line := fmt.Sprintf("stty cols 120 rows 40; exec %s run %s --input url=%s --input name=first --follow --as ana", shared.cli.path(t), file, r.URL)
 	cmd := exec.CommandContext(t.Context(), script, "-qec", line, "/dev/null")
-	shown := &screen{}
+	shown := &terminal{}
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = slices.Concat(d.env, []string{"EDITOR=sh " + editor, "NO_COLOR=1", "TERM=xterm"}), d.dir, shown, shown
 	keys, err := cmd.StdinPipe()
 	require.NoError(t, err)

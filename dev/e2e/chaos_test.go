@@ -39,9 +39,9 @@ const chaosRules = `    - when: pass == 1
 func TestChaos_KillWorker(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
 	kills, seed := chaos(t, 200, 60, 8)
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 
-	flock := &flock{}
+	flock := &sessionSet{}
 	begin := func() {
 		flock.add(d.run(agent(`["*"]`, chaosRules), map[string]any{"url": r.URL, "name": fmt.Sprintf("s%d", len(flock.list()))}))
 	}
@@ -79,26 +79,26 @@ func TestChaos_KillWorker(t *testing.T) { //nolint:paralleltest // it kills the 
 	answering.Wait()
 }
 
-// flock is a growing set of sessions.
-type flock struct {
+// sessionSet is a growing set of sessions.
+type sessionSet struct {
 	mu  sync.Mutex
 	ids []string
 }
 
-func (f *flock) add(ids ...string) {
+func (f *sessionSet) add(ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ids = append(f.ids, ids...)
 }
 
-func (f *flock) list() []string {
+func (f *sessionSet) list() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.ids)
 }
 
 // answer approves waiting calls and reconciles unknown outcomes truthfully, until it is stopped.
-func (d *desk) answer(r *receiver, f *flock, stop <-chan struct{}) {
+func (d *testEnv) answer(r *receiver, f *sessionSet, stop <-chan struct{}) {
 	for {
 		for _, id := range f.list() {
 			view, err := d.query(id)
@@ -119,7 +119,7 @@ func (d *desk) answer(r *receiver, f *flock, stop <-chan struct{}) {
 	}
 }
 
-func (d *desk) answerOne(r *receiver, id string, p jig.Pending) {
+func (d *testEnv) answerOne(r *receiver, id string, p jig.Pending) {
 	name := protocol.SignalApprove
 	payload := map[string]any{"call": p.Call, "by": "chaos"}
 	if p.Kind == jig.PendingReconcile {
@@ -135,7 +135,7 @@ func (d *desk) answerOne(r *receiver, id string, p jig.Pending) {
 }
 
 // requireWhole checks that a session's log is consistent: no gaps, and one end for each call.
-func (d *desk) requireWhole(id string) {
+func (d *testEnv) requireWhole(id string) {
 	d.t.Helper()
 	ends := map[string]int{}
 	for _, e := range d.events(id, jig.EventToolCompleted, jig.EventToolFailed) {
@@ -150,11 +150,11 @@ func (d *desk) requireWhole(id string) {
 
 // TestChaos_DatabaseOutage stops PostgreSQL for five seconds, for the worker and for Temporal itself.
 func TestChaos_DatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops the database that all tests use
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, chaosRules), map[string]any{"url": r.URL, "name": "pg"})
 	stop := make(chan struct{})
 	var answering sync.WaitGroup
-	answering.Go(func() { d.answer(r, &flock{ids: []string{id}}, stop) })
+	answering.Go(func() { d.answer(r, &sessionSet{ids: []string{id}}, stop) })
 	require.True(t, eventually(t.Context(), patience, func() bool { _, keys := r.count("pg-k1"); return keys == 1 }))
 	require.NoError(t, shared.stack.PG().Stop(t.Context()))
 	eventually(t.Context(), 5*time.Second, func() bool { return false }) // the duration of the outage
@@ -175,7 +175,7 @@ func TestChaos_DatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops 
 func TestChaos_MessagesAndDecisions(t *testing.T) { //nolint:paralleltest // it has the machine to itself
 	sends, seed := chaos(t, 1000, 200, 200)
 	random := rand.New(rand.NewPCG(uint64(seed), 2))
-	d := open(t)
+	d := startEnv(t)
 	sessions := max(5, sends/store.MaxRefusedSignals) // a session records no more refusals one by one
 	document := agent(`["*"]`, `    - when: messages.exists(m, m.text == 'stop')
       answer: stopped

@@ -16,13 +16,13 @@ import (
 )
 
 // said is a program's output and exit code.
-type said struct {
+type commandResult struct {
 	out, err string
 	code     int
 }
 
 // command runs a program and waits for it.
-func (d *desk) command(program string, args ...string) said {
+func (d *testEnv) command(program string, args ...string) commandResult {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
@@ -36,16 +36,16 @@ func (d *desk) command(program string, args ...string) said {
 		require.ErrorAs(d.t, err, &exit, program)
 	}
 	require.NotContains(d.t, out.String()+errs.String(), "goroutine ", "users must not see a stack trace")
-	return said{out: out.String(), err: errs.String(), code: cmd.ProcessState.ExitCode()}
+	return commandResult{out: out.String(), err: errs.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-func (d *desk) jig(args ...string) said {
+func (d *testEnv) jig(args ...string) commandResult {
 	d.t.Helper()
 	return d.command(shared.cli.path(d.t), args...)
 }
 
 // stock runs Temporal's own CLI.
-func (d *desk) stock(args ...string) said {
+func (d *testEnv) stock(args ...string) commandResult {
 	d.t.Helper()
 	program, err := exec.LookPath("temporal")
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *desk) stock(args ...string) said {
 
 func TestStockCLI_Answers(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 
 	id := d.gated(r, "approved")
 	queried := d.stock("workflow", "query", "--workflow-id", id, "--name", "status", "--output", "json")
@@ -89,7 +89,7 @@ func TestStockCLI_Answers(t *testing.T) {
 
 func TestCommandLine_CoversASession(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	file := filepath.Join(d.dir, "gated.md")
 	require.NoError(t, os.WriteFile(file, []byte(agent(`["*"]`, gatedRules)), 0o600))
 
@@ -145,7 +145,7 @@ func TestCommandLine_CoversASession(t *testing.T) {
 
 func TestBadInput_GetsOneClearMessage(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	file := func(name, body string) string {
 		path := filepath.Join(d.dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(body), 0o600))
@@ -186,7 +186,7 @@ func TestBadInput_GetsOneClearMessage(t *testing.T) {
 
 func TestWorker_ReportsAMissingDatabase(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, "JIG_DATABASE_URL=postgres://nobody:secret@127.0.0.1:1/none")
+	d := newTestEnv(t, "JIG_DATABASE_URL=postgres://nobody:secret@127.0.0.1:1/none")
 	got := d.command(shared.worker)
 	require.NotZero(t, got.code)
 	require.Contains(t, got.err, "127.0.0.1:1")

@@ -21,20 +21,20 @@ import (
 	"github.com/jig-run/jig/dev/internal/port"
 )
 
-// seat is a person at a desk whose browser the commands open.
-type seat struct {
+// browserUser is a person whose browser the commands open.
+type browserUser struct {
 	t      *testing.T
-	p      *provider
+	p      *identityProvider
 	person string
 	// address is the file to which the commands' browser writes where it shall go.
 	address string
 }
 
-// sits gives the commands of a desk a browser, and a person who signs in with it.
-func (d *desk) sits(p *provider, person string) seat {
+// openBrowser gives the commands of an environment a browser, and a person who signs in with it.
+func (d *testEnv) openBrowser(p *identityProvider, person string) browserUser {
 	d.t.Helper()
 	folder := d.t.TempDir()
-	s := seat{t: d.t, p: p, person: person, address: filepath.Join(folder, "address")}
+	s := browserUser{t: d.t, p: p, person: person, address: filepath.Join(folder, "address")}
 	program := filepath.Join(folder, "browser")
 	require.NoError(d.t, os.WriteFile(program, []byte("#!/bin/sh\nprintf %s \"$1\" > '"+s.address+".new' && mv '"+s.address+".new' '"+s.address+"'\n"), 0o700))
 	d.env = append(d.env, "BROWSER="+program)
@@ -42,7 +42,7 @@ func (d *desk) sits(p *provider, person string) seat {
 }
 
 // asked waits until a command has opened the browser, and returns the address.
-func (s seat) asked() string {
+func (s browserUser) asked() string {
 	s.t.Helper()
 	var address []byte
 	require.True(s.t, eventually(s.t.Context(), patience, func() (there bool) {
@@ -55,7 +55,7 @@ func (s seat) asked() string {
 }
 
 // expects signs the person in for the next commands, which open the browser n times.
-func (s seat) expects(n int) {
+func (s browserUser) expects(n int) {
 	go func() {
 		for range n {
 			b := newBrowser(s.t)
@@ -65,7 +65,7 @@ func (s seat) expects(n int) {
 }
 
 // background runs a command. line returns the first line of its stderr that matches.
-func (d *desk) background(args ...string) (line func(pattern string) []string, done func() said) {
+func (d *testEnv) background(args ...string) (line func(pattern string) []string, done func() commandResult) {
 	d.t.Helper()
 	cmd := exec.Command(shared.cli.path(d.t), args...)
 	cmd.Env, cmd.Dir = d.env, d.dir
@@ -84,9 +84,9 @@ func (d *desk) background(args ...string) (line func(pattern string) []string, d
 		}), pattern)
 		return found
 	}
-	return line, func() said {
+	return line, func() commandResult {
 		_ = cmd.Wait() //nolint:errcheck // the exit code says it
-		return said{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+		return commandResult{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 	}
 }
 
@@ -102,14 +102,14 @@ func (w lockedBuilder) Write(p []byte) (int, error) {
 	return w.b.Write(p)
 }
 
-// commandOffice starts a server whose address is the audience of a provider's tokens, and a desk without credentials. logins is the file of its
+// commandLoginTenant starts a server whose address is the audience of a provider's tokens, and an environment without credentials. logins is the file of its
 // logins.
-func commandOffice(t *testing.T) (o office, p *provider, server *replica, logins string) {
+func commandLoginTenant(t *testing.T) (o tenantEnv, p *identityProvider, server *serverProcess, logins string) {
 	t.Helper()
-	o = joinOffice(t)
+	o = joinTenantEnv(t)
 	address, err := port.Claim(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
-	p = newProviderFor(t, "http://"+address, "http://"+address)
+	p = newIdentityProviderFor(t, "http://"+address, "http://"+address)
 	server = o.serveAt(address, p.bound(o.tenant, nil), clientSecret)
 	home := t.TempDir()
 	o.env = append(o.env, "JIG_URL="+server.url, "JIG_API_KEY=", "JIG_TENANT=", "JIG_PRINCIPAL=", "JIG_KEYRING=off", "HOME="+home, "XDG_CONFIG_HOME="+home)
@@ -141,12 +141,12 @@ func stored(t *testing.T, file, server string) (login commandLogin) {
 // A person logs the command line in with the browser at a real identity provider, works, and logs out.
 func TestCommandLogin_WithABrowser(t *testing.T) {
 	t.Parallel()
-	o, p, server, logins := commandOffice(t)
+	o, p, server, logins := commandLoginTenant(t)
 	got := o.jig("whoami")
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.err, "jig login")
 
-	person := o.sits(p, "ana")
+	person := o.openBrowser(p, "ana")
 	_, done := o.background("login", "--output", "json")
 	address := person.asked()
 	asked, err := url.Parse(address)
@@ -177,9 +177,9 @@ func TestCommandLogin_WithABrowser(t *testing.T) {
 
 	// The token is for this server alone.
 	login := stored(t, logins, server.url)
-	require.Equal(t, p.url+"#ana", get[whoami](caller{server, login.AccessToken}, "/v1/me").Principal)
+	require.Equal(t, p.url+"#ana", get[whoami](apiClient{server, login.AccessToken}, "/v1/me").Principal)
 	other := o.serve(p.bound(o.tenant, map[string]any{"audience": p.audience + "/other"}), clientSecret)
-	caller{other, login.AccessToken}.refuses("a token for another server")
+	apiClient{other, login.AccessToken}.refuses("a token for another server")
 	got = o.jig("login", "--url", other.url)
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.err, "--audience")
@@ -204,7 +204,7 @@ func TestCommandLogin_WithABrowser(t *testing.T) {
 // A person without a browser on the machine logs in on another device. Access tokens that end are renewed without anybody.
 func TestCommandLogin_WithADevice(t *testing.T) {
 	t.Parallel()
-	o, p, _, logins := commandOffice(t)
+	o, p, _, logins := commandLoginTenant(t)
 	audience := p.audience + "/brief" // its tokens end after two seconds
 	server := o.serve(p.bound(o.tenant, map[string]any{"audience": audience}), clientSecret)
 	o.env = append(o.env, "JIG_URL="+server.url, "BROWSER=", "DISPLAY=", "WAYLAND_DISPLAY=")
@@ -222,7 +222,7 @@ func TestCommandLogin_WithADevice(t *testing.T) {
 	require.Zero(t, got.code, got.err)
 
 	first := stored(t, logins, server.url)
-	old := caller{server, first.AccessToken}
+	old := apiClient{server, first.AccessToken}
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		answer, _ := old.send(http.MethodGet, "/v1/me", nil)
 		return answer.StatusCode == http.StatusUnauthorized

@@ -73,9 +73,9 @@ output: {last: "${steps.last.map(r, r.data.value).join(',')}", gate: "${steps.ga
 func TestChaos_KillWorkerInCompositions(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
 	kills, seed := chaos(t, 100, 25, 4)
 	random := rand.New(rand.NewPCG(uint64(seed), 3))
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 
-	flock := &flock{}
+	flock := &sessionSet{}
 	begin := func() {
 		n := len(flock.list())
 		flock.add(d.compose(chaosSpec, map[string]any{"url": r.URL, "name": fmt.Sprintf("c%d", n), "fail": n%3 == 2}))

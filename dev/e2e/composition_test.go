@@ -18,7 +18,7 @@ import (
 )
 
 // compose starts an execution spec that is sent along, and returns the session.
-func (d *desk) compose(document string, input any) string {
+func (d *testEnv) compose(document string, input any) string {
 	d.t.Helper()
 	raw, err := json.Marshal(input)
 	require.NoError(d.t, err)
@@ -30,7 +30,7 @@ func (d *desk) compose(document string, input any) string {
 }
 
 // output waits for a call's end and returns its whole result.
-func (d *desk) output(id string) jig.ToolResult {
+func (d *testEnv) output(id string) jig.ToolResult {
 	d.t.Helper()
 	result, err := d.WaitCall(d.t.Context(), jig.DefaultTenant, id)
 	require.NoError(d.t, err)
@@ -41,13 +41,13 @@ func (d *desk) output(id string) jig.ToolResult {
 }
 
 // register registers documents for the default tenant.
-func (d *desk) register(documents map[string]string) {
+func (d *testEnv) register(documents map[string]string) {
 	d.t.Helper()
 	d.registerIn(jig.DefaultTenant, documents)
 }
 
 // registerIn registers documents for a tenant.
-func (d *desk) registerIn(tenant string, documents map[string]string) {
+func (d *testEnv) registerIn(tenant string, documents map[string]string) {
 	d.t.Helper()
 	var files []map[string]string
 	for name, body := range documents {
@@ -125,7 +125,7 @@ output:
 
 func TestComposition_EveryKindOfStep(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(tour, map[string]any{"url": r.URL, "names": []string{"ana", "ben", "cleo"}})
 	result := d.output(id)
 	require.True(t, result.Success, "%+v", result.Error)
@@ -166,7 +166,7 @@ output: {published: "${steps.after.data.value}"}
 
 func TestComposition_StepWaitsForApproval(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	view := d.waiting(id)
 	require.Len(t, view.Pending, 1)
@@ -189,7 +189,7 @@ func TestComposition_StepWaitsForApproval(t *testing.T) {
 
 func TestComposition_StepDenied(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)
 	ruled, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1/publish", By: "ana", Answer: jig.AnswerDeny, Reason: "not today"}})
@@ -206,7 +206,7 @@ func TestComposition_StepDenied(t *testing.T) {
 // the document does not affect a run that is waiting.
 func TestComposition_IsCalledByAnAgent(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	name := "probe.gated" + strings.ToUpper(d.name[:4])
 	document := strings.ReplaceAll(gatedSpec, "probe.gated", name)
 	d.register(map[string]string{"gated.yaml": document})
@@ -256,7 +256,7 @@ output: {paid: "${steps.paid.data}", late: "${steps.late.error.code}"}
 `
 
 // pay sends the events that waitingSpec waits for, once the composition has started.
-func (d *desk) pay(id string) {
+func (d *testEnv) pay(id string) {
 	d.t.Helper()
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool {
 		_, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), workflows.FrameWorkflowID(id, "1.1"), "")
@@ -268,7 +268,7 @@ func (d *desk) pay(id string) {
 
 func TestComposition_Waits(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	id := d.compose(waitingSpec, nil)
 	d.pay(id)
 	d.kill()
@@ -308,7 +308,7 @@ steps:
 
 func TestComposition_UndoesItsSteps(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(undoing, map[string]any{"url": r.URL})
 	result := d.output(id)
 	require.False(t, result.Success)
@@ -326,7 +326,7 @@ func TestComposition_UndoesItsSteps(t *testing.T) {
 
 func TestComposition_UndoesItsStepsWhenCanceled(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(undoing, map[string]any{"url": r.URL, "wait": true})
 	require.True(t, eventually(t.Context(), patience, func() bool { n, _ := r.count("two-2"); return n == 1 }))
 	require.NoError(t, d.Cancel(t.Context(), jig.DefaultTenant, id))
@@ -341,7 +341,7 @@ func TestComposition_UndoesItsStepsWhenCanceled(t *testing.T) {
 }
 
 // nest starts a composition that calls another one, which waits for approval, and an agent.
-func (d *desk) nest(r *receiver) string {
+func (d *testEnv) nest(r *receiver) string {
 	d.t.Helper()
 	tag := strings.ToUpper(d.name[:4])
 	inner := strings.ReplaceAll(gatedSpec, "probe.gated", "probe.inner"+tag)
@@ -371,7 +371,7 @@ output: {inner: "${steps.inner.data.published}", agent: "${steps.asked.data.answ
 
 func TestComposition_CallsCompositionsAndAgents(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.nest(r)
 	require.Equal(t, "1.1/inner/publish", d.waiting(id).Pending[0].Call)
 	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
@@ -405,7 +405,7 @@ func TestComposition_BigLoop(t *testing.T) {
 	for _, tool := range []string{"test.quick", "test.echo"} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			d := join(t)
+			d := joinEnv(t)
 			id := d.compose(loopSpec(tool, items), nil)
 			result := d.output(id)
 			require.True(t, result.Success, "%+v", result.Error)
@@ -421,7 +421,7 @@ func TestComposition_BigLoop(t *testing.T) {
 // If a composition's workflow is terminated from outside, its call fails, its open calls are closed, and its session continues.
 func TestComposition_TerminatedExternally(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)
 	require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), workflows.FrameWorkflowID(id, "1.1"), "", "by mistake"))
@@ -444,7 +444,7 @@ func TestComposition_TerminatedExternally(t *testing.T) {
 // After a reset, a session starts its composition again. The composition finds the finished steps and continues from there.
 func TestComposition_SurvivesAReset(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(strings.Replace(gatedSpec, "tool: test.quick\n    input: {value: a}", "tool: test.keyed\n    input: {url: \"${input.url}\", name: before}", 1),
 		map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)

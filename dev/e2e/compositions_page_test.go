@@ -31,7 +31,7 @@ func blocks(t *testing.T, page, language string) []string {
 // Every document and step on the page is valid with the tools that a worker has.
 func TestCompositionsPage_IsValid(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	catalog, err := d.Catalog(t.Context(), jig.DefaultTenant)
 	require.NoError(t, err)
 	known := spec.Catalog{Tools: catalog.Tools, Agents: catalog.Agents, Skills: catalog.Skills}
@@ -57,7 +57,7 @@ func TestCompositionsPage_IsValid(t *testing.T) {
 // Follows the first example of the page step by step.
 func TestCompositionsPage_FirstCompositionInTenMinutes(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("src/a.go", "package a\n// FIXME: this | that\n")
 	d.put("notes.yaml", blocks(t, "docs/compositions.md", "yaml")[0])
 	valid := d.jig("validate", "notes.yaml")
@@ -85,7 +85,7 @@ func TestCompositionsPage_FirstCompositionInTenMinutes(t *testing.T) {
 // Tests the composition in the README.
 func TestReadme_CompositionRuns(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("heading.yaml", blocks(t, "README.md", "yaml")[0])
 	d.put("README.md", "# jig\n\nmore\n")
 	valid := d.jig("validate", "heading.yaml")

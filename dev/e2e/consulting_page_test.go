@@ -14,9 +14,9 @@ import (
 
 const consultingPage = "docs/consulting.md"
 
-// consultant follows the page. It remembers the output of the last commands and the ids that the next commands are about.
-type consultant struct {
-	manual
+// consultingPageRunner follows the page. It remembers the output of the last commands and the ids that the next commands are about.
+type consultingPageRunner struct {
+	pageRunner
 	session, entity     string
 	engagement, summary string
 }
@@ -33,7 +33,7 @@ type consultingStep struct {
 func TestConsultingPage_Works(t *testing.T) {
 	t.Parallel()
 	stock, tenant := filepath.Dir(shared.cli.path(t)), "firm-"+strings.ToLower(jig.NewSessionID()[20:])
-	c := &consultant{manual: manual{office: office{tenant: tenant, desk: open(
+	c := &consultingPageRunner{pageRunner: pageRunner{tenantEnv: tenantEnv{tenant: tenant, testEnv: startEnv(
 		t, "PATH="+stock+":/usr/local/bin:/usr/bin:/bin", "HOME="+t.TempDir(), "JIG_TENANT="+tenant, "NO_COLOR=1", "JIG_PERMISSIONS=*",
 	)}}}
 	folder, err := filepath.Abs(filepath.Join("..", "..", "bundles", "consulting"))
@@ -41,9 +41,9 @@ func TestConsultingPage_Works(t *testing.T) {
 	installed := c.jig("bundle", "install", folder, "--yes")
 	require.Zero(t, installed.code, installed.out+installed.err)
 	steps, ran := c.steps(), 0
-	for _, f := range fences(t, consultingPage) {
+	for _, f := range codeBlocks(t, consultingPage) {
 		if f.language == "text" {
-			heard := regexp.MustCompile(`ent_\w+`).ReplaceAllString(c.said.out+c.said.err, "ent_…")
+			heard := regexp.MustCompile(`ent_\w+`).ReplaceAllString(c.last.out+c.last.err, "ent_…")
 			require.Contains(t, strings.Split(heard, "\n"), strings.TrimSpace(f.body), "the page shows a line that the commands did not print")
 			continue
 		}
@@ -55,9 +55,9 @@ func TestConsultingPage_Works(t *testing.T) {
 			s.given()
 		}
 		about := strings.NewReplacer("ses_…", c.session, "ent_…", c.entity).Replace(f.body)
-		c.said = c.command("bash", "-c", "set -e\n"+about)
-		t.Logf("%s%s%s", about, c.said.out, c.said.err)
-		require.Equal(t, s.code, c.said.code, "%s\n%s%s", about, c.said.out, c.said.err)
+		c.last = c.command("bash", "-c", "set -e\n"+about)
+		t.Logf("%s%s%s", about, c.last.out, c.last.err)
+		require.Equal(t, s.code, c.last.code, "%s\n%s%s", about, c.last.out, c.last.err)
 		if s.then != nil {
 			s.then()
 		}
@@ -66,11 +66,11 @@ func TestConsultingPage_Works(t *testing.T) {
 	require.Equal(t, len(steps), ran, "the test has steps for commands that the page no longer has")
 }
 
-func (c *consultant) steps() []consultingStep {
+func (c *consultingPageRunner) steps() []consultingStep {
 	return []consultingStep{
 		{"consulting.loadSample", nil, 0, func() {
-			found := regexp.MustCompile(`"sample-harbour": "(ent_\w+)"`).FindStringSubmatch(c.said.out)
-			require.NotNil(c.t, found, c.said.out)
+			found := regexp.MustCompile(`"sample-harbour": "(ent_\w+)"`).FindStringSubmatch(c.last.out)
+			require.NotNil(c.t, found, c.last.out)
 			c.engagement, c.entity = found[1], found[1]
 		}},
 		{"generateExecutiveSummary", nil, 0, func() {
@@ -95,15 +95,15 @@ func (c *consultant) steps() []consultingStep {
 }
 
 // first returns the first match of words in the output of the last commands.
-func (c *consultant) first(words string) string {
+func (c *consultingPageRunner) first(words string) string {
 	c.t.Helper()
-	found := regexp.MustCompile(words).FindStringSubmatch(c.said.out + c.said.err)
-	require.NotNil(c.t, found, c.said.out+c.said.err)
+	found := regexp.MustCompile(words).FindStringSubmatch(c.last.out + c.last.err)
+	require.NotNil(c.t, found, c.last.out+c.last.err)
 	return found[1]
 }
 
 // field returns the value of a field of the summary.
-func (c *consultant) field(name string) json.RawMessage {
+func (c *consultingPageRunner) field(name string) json.RawMessage {
 	c.t.Helper()
 	read := c.trigger("entities.get", map[string]any{"id": c.summary, "field": name})
 	require.Equal(c.t, jig.CallSucceeded, read.Status, "%+v", read.Result)

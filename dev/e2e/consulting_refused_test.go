@@ -22,7 +22,7 @@ import (
 // Tests each reason for which a summary is refused. The messages must contain nothing of another tenant.
 func TestConsulting_Rejects(t *testing.T) {
 	t.Parallel()
-	p := newPractice(t)
+	p := newConsultingEnv(t)
 	record := func(tool string, input map[string]any) string {
 		result := p.result("consulting."+tool, input)
 		require.True(t, result.Success, "%+v", result.Error)
@@ -97,7 +97,7 @@ func TestConsulting_Rejects(t *testing.T) {
 // If there are more than a hundred records, the task fails with an error that says so. It does not silently ignore the rest.
 func TestConsulting_TooManyRecords(t *testing.T) {
 	t.Parallel()
-	p := newPractice(t)
+	p := newConsultingEnv(t)
 	northfield := p.engagements["sample-northfield"]
 	for i := range 99 {
 		_, _, err := p.db.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{
@@ -127,7 +127,7 @@ func TestConsulting_RejectsAFabricatedSource(t *testing.T) {
 		asked = append(asked, r.Last().Text)
 		return modeltest.Text(answers["now"])
 	})
-	p := newPractice(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())
+	p := newConsultingEnv(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())
 	harbour, northfield := p.engagements["sample-harbour"], p.engagements["sample-northfield"]
 	says := func(claims string) {
 		mu.Lock()
@@ -187,7 +187,7 @@ func TestConsulting_RetriesFailedTasks(t *testing.T) {
 		return modeltest.Text(fmt.Sprintf(`{"headline": "Well", "summary": "Well.", "recommendations": ["Go on"],
 			"claims": [{"text": "Well.", "source_entity_ids": [%q]}]}`, engagement.Load()))
 	})
-	p := newPractice(t, "ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+server.URL)
+	p := newConsultingEnv(t, "ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+server.URL)
 	engagement.Store(p.engagements["sample-harbour"])
 	made := p.made(map[string]any{"engagement_id": p.engagements["sample-harbour"], "model": "anthropic/claude-test"})
 	out, now := p.filled(made.SessionID, made.EntityID)
@@ -207,10 +207,10 @@ func TestConsulting_RetriesFailedTasks(t *testing.T) {
 // No request of a tenant without the bundle reveals anything about it.
 func TestConsulting_IsHiddenFromOtherTenants(t *testing.T) {
 	t.Parallel()
-	p := newPractice(t)
+	p := newConsultingEnv(t)
 	made := p.made(map[string]any{"engagement_id": p.engagements["sample-harbour"]})
 	_, now := p.filled(made.SessionID, made.EntityID)
-	at := func(args ...string) said { return p.jig(append(args, "--tenant", p.tenant+"-b")...) }
+	at := func(args ...string) commandResult { return p.jig(append(args, "--tenant", p.tenant+"-b")...) }
 	for _, args := range [][]string{
 		{"catalog"},
 		{"catalog", "export"},

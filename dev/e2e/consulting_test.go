@@ -19,16 +19,16 @@ import (
 
 const generate = "consulting.generateExecutiveSummary"
 
-// practice is a tenant with the bundle consulting and its sample data.
-type practice struct {
-	office
+// consultingEnv is a tenant with the bundle consulting and its sample data.
+type consultingEnv struct {
+	tenantEnv
 	db          *store.DB
 	engagements map[string]string
 }
 
-func newPractice(t *testing.T, env ...string) practice {
+func newConsultingEnv(t *testing.T, env ...string) consultingEnv {
 	t.Helper()
-	p := practice{office: newOffice(t, append([]string{"JIG_PERMISSIONS=*"}, env...)...)}
+	p := consultingEnv{tenantEnv: newTenantEnv(t, append([]string{"JIG_PERMISSIONS=*"}, env...)...)}
 	var err error
 	p.db, err = store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func newPractice(t *testing.T, env ...string) practice {
 }
 
 // load loads the sample data. The first time creates them; later times find them.
-func (p *practice) load() {
+func (p *consultingEnv) load() {
 	p.t.Helper()
 	result := p.result("consulting.loadSample", map[string]any{"workspace": "west"})
 	require.True(p.t, result.Success, "%+v", result.Error)
@@ -57,12 +57,12 @@ func (p *practice) load() {
 }
 
 // result returns the result of a call that needs no approval.
-func (p practice) result(tool string, input any) jig.ToolResult {
+func (p consultingEnv) result(tool string, input any) jig.ToolResult {
 	p.t.Helper()
 	return p.end(p.trigger(tool, input).SessionID)
 }
 
-func (p practice) end(session string) jig.ToolResult {
+func (p consultingEnv) end(session string) jig.ToolResult {
 	p.t.Helper()
 	done, err := p.WaitCall(p.t.Context(), p.tenant, session)
 	require.NoError(p.t, err)
@@ -73,7 +73,7 @@ func (p practice) end(session string) jig.ToolResult {
 }
 
 // made starts a summary and returns the result of that call.
-func (p practice) made(input map[string]any) (made spec.ThinResult) {
+func (p consultingEnv) made(input map[string]any) (made spec.ThinResult) {
 	p.t.Helper()
 	result := p.trigger(generate, input)
 	require.Equal(p.t, jig.CallSucceeded, result.Status, "%+v", result.Result)
@@ -82,8 +82,8 @@ func (p practice) made(input map[string]any) (made spec.ThinResult) {
 	return made
 }
 
-// brief is the content of an executive summary.
-type brief struct {
+// executiveSummary is the content of an executive summary.
+type executiveSummary struct {
 	Engagement, Model, Method, Classification string
 	Situation                                 struct{ Client, Scope string }
 	Pilots                                    []struct{ ID, Name string }
@@ -111,7 +111,7 @@ type brief struct {
 }
 
 // filled waits until an extraction has ended.
-func (p practice) filled(session, id string) (out extraction.Result, now brief) {
+func (p consultingEnv) filled(session, id string) (out extraction.Result, now executiveSummary) {
 	p.t.Helper()
 	result := p.end(session)
 	require.True(p.t, result.Success, "%+v", result.Error)
@@ -123,7 +123,7 @@ func (p practice) filled(session, id string) (out extraction.Result, now brief) 
 }
 
 // again runs an extraction in a mode and returns the tasks that completed in it.
-func (p practice) again(id, mode string) (tasks []string, out extraction.Result, now brief) {
+func (p consultingEnv) again(id, mode string) (tasks []string, out extraction.Result, now executiveSummary) {
 	p.t.Helper()
 	session := p.trigger("entities.extract", map[string]any{"id": id, "mode": mode}).SessionID
 	out, now = p.filled(session, id)
@@ -136,7 +136,7 @@ func (p practice) again(id, mode string) (tasks []string, out extraction.Result,
 	return tasks, out, now
 }
 
-func (p practice) counts() map[string]int64 {
+func (p consultingEnv) counts() map[string]int64 {
 	p.t.Helper()
 	list, err := p.db.EntityCounts(p.t.Context(), p.tenant)
 	require.NoError(p.t, err)
@@ -149,7 +149,7 @@ func (p practice) counts() map[string]int64 {
 
 func TestConsulting_SumsUpAnEngagement(t *testing.T) {
 	t.Parallel()
-	p := newPractice(t)
+	p := newConsultingEnv(t)
 	p.load()
 	require.Equal(t, map[string]int64{"engagement": 2, "pilot": 5, "assessment": 8}, p.counts(), "loading twice adds nothing")
 	harbour := p.engagements["sample-harbour"]
@@ -198,7 +198,7 @@ func TestConsulting_SumsUpAnEngagement(t *testing.T) {
 }
 
 // publishes checks that publishing needs two people, neither of whom asked for it.
-func (p practice) publishes(id string, now brief) {
+func (p consultingEnv) publishes(id string, now executiveSummary) {
 	p.t.Helper()
 	asked := p.trigger("consulting.publishExecutiveSummary", map[string]any{"id": id, "name": "harbour"})
 	pending := p.waiting(asked.SessionID).Pending
@@ -227,7 +227,7 @@ func (p practice) publishes(id string, now brief) {
 // A refresh reads the records again and writes a new text if they have changed. The text quotes documents literally.
 func TestConsulting_IsRefreshed(t *testing.T) {
 	t.Parallel()
-	p := newPractice(t)
+	p := newConsultingEnv(t)
 	northfield := p.engagements["sample-northfield"]
 	made := p.made(map[string]any{"engagement_id": northfield})
 	_, before := p.filled(made.SessionID, made.EntityID)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// crowd makes requests as good clients do: to any of its servers, and again if no server could answer.
-type crowd struct {
+// retryingClients makes requests as good clients do: to any of its servers, and again if no server could answer.
+type retryingClients struct {
 	servers []string
 	keys    []string
 	http    *http.Client
@@ -24,22 +24,22 @@ type crowd struct {
 	refused, limited, broken atomic.Int64
 }
 
-func newCrowd(keys []string, servers ...*replica) *crowd {
-	c := &crowd{keys: keys, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}}
+func newRetryingClients(keys []string, servers ...*serverProcess) *retryingClients {
+	c := &retryingClients{keys: keys, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}}
 	for _, s := range servers {
 		c.servers = append(c.servers, s.url)
 	}
 	return c
 }
 
-// Bounds of the requests of a crowd.
+// Bounds of the requests of retrying clients.
 const (
 	crowdPause   = 200 * time.Millisecond
 	crowdTimeout = 90 * time.Second
 )
 
 // again reports whether a good client repeats a request that got a status, and after which time.
-func (c *crowd) again(status int, h http.Header) (after time.Duration, again bool) {
+func (c *retryingClients) again(status int, h http.Header) (after time.Duration, again bool) {
 	switch status {
 	case http.StatusTooManyRequests:
 		c.limited.Add(1)
@@ -55,8 +55,8 @@ func (c *crowd) again(status int, h http.Header) (after time.Duration, again boo
 	return time.Duration(seconds) * time.Second, true
 }
 
-// spoken is an answer with its body. repeated says that the request was made more than once, so that an earlier one may have been carried out.
-type spoken struct {
+// retriedResponse is an answer with its body. repeated says that the request was made more than once, so that an earlier one may have been carried out.
+type retriedResponse struct {
 	status   int
 	header   http.Header
 	body     []byte
@@ -64,10 +64,10 @@ type spoken struct {
 }
 
 // do makes a request, first to a server of the client's own, until a server answers it.
-func (c *crowd) do(ctx context.Context, client int, method, path string, body any, headers ...string) (spoken, error) {
+func (c *retryingClients) do(ctx context.Context, client int, method, path string, body any, headers ...string) (retriedResponse, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return spoken{}, fmt.Errorf("the body: %w", err)
+		return retriedResponse{}, fmt.Errorf("the body: %w", err)
 	}
 	for try := 0; ; try++ {
 		said, err := c.once(ctx, client, try, method, path, text, headers...)
@@ -82,24 +82,24 @@ func (c *crowd) do(ctx context.Context, client int, method, path string, body an
 			c.broken.Add(1)
 		}
 		if !paused(ctx, after) {
-			return spoken{}, errors.Join(err, context.Cause(ctx))
+			return retriedResponse{}, errors.Join(err, context.Cause(ctx))
 		}
 	}
 }
 
-func (c *crowd) once(ctx context.Context, client, try int, method, path string, text []byte, headers ...string) (spoken, error) {
+func (c *retryingClients) once(ctx context.Context, client, try int, method, path string, text []byte, headers ...string) (retriedResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, crowdTimeout)
 	defer cancel()
 	answer, err := c.open(ctx, client, try, method, path, text, headers...)
 	if err != nil {
-		return spoken{}, err
+		return retriedResponse{}, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	content, err := io.ReadAll(answer.Body)
-	return spoken{status: answer.StatusCode, header: answer.Header, body: content}, err
+	return retriedResponse{status: answer.StatusCode, header: answer.Header, body: content}, err
 }
 
-func (c *crowd) open(ctx context.Context, client, try int, method, path string, text []byte, headers ...string) (*http.Response, error) {
+func (c *retryingClients) open(ctx context.Context, client, try int, method, path string, text []byte, headers ...string) (*http.Response, error) {
 	var content io.Reader
 	if method == http.MethodPost {
 		content = bytes.NewReader(text)
@@ -127,7 +127,7 @@ func paused(ctx context.Context, d time.Duration) bool {
 
 // follow reads the events of a session, from server to server, until a server says that no more will come. It returns the sequence numbers in the
 // order in which they came, and how often it connected.
-func (c *crowd) follow(ctx context.Context, client int, session string) (seqs []int64, connects int, err error) {
+func (c *retryingClients) follow(ctx context.Context, client int, session string) (seqs []int64, connects int, err error) {
 	after := int64(0)
 	for try := 0; ; try++ {
 		answer, err := c.open(ctx, client, try, http.MethodGet, "/v1/sessions/"+session+"/events", nil,

@@ -19,43 +19,43 @@ import (
 
 // dagRun is an extraction of a random graph.
 type dagRun struct {
-	registry
+	entityEnv
 	dag
-	outside *outside
+	outside *effectServer
 	path    string
 	entity  entity.Entity
 	session string
 }
 
-// dags is an office in which graphs are extracted.
+// dags is a tenant in which graphs are extracted.
 type dags struct {
-	office
+	tenantEnv
 	db      *store.DB
-	outside *outside
+	outside *effectServer
 }
 
 func newDAGs(t *testing.T) dags {
 	t.Helper()
-	return dagsOf(newOffice(t))
+	return dagsOf(newTenantEnv(t))
 }
 
-func dagsOf(o office) dags {
+func dagsOf(o tenantEnv) dags {
 	o.t.Helper()
 	db, err := store.Open(o.t.Context(), shared.stack.DatabaseURL(), store.Options{})
 	require.NoError(o.t, err)
 	o.t.Cleanup(db.Close)
-	return dags{office: o, db: db, outside: newOutside(o.t)}
+	return dags{tenantEnv: o, db: db, outside: newEffectServer(o.t)}
 }
 
 // prepare registers a graph and creates an entity of its type.
 func (d dags) prepare(g dag) *dagRun {
 	d.t.Helper()
 	d.install(g.name+".yaml", g.document(), d.trusting)
-	run := &dagRun{registry: registry{office: d.office, db: d.db, kind: g.name}, dag: g, outside: d.outside, path: "/" + g.name}
+	run := &dagRun{entityEnv: entityEnv{tenantEnv: d.tenantEnv, db: d.db, kind: g.name}, dag: g, outside: d.outside, path: "/" + g.name}
 	d.outside.mu.Lock()
 	d.outside.graphs[run.path] = g
 	d.outside.mu.Unlock()
-	run.entity = run.registry.entity(map[string]any{"url": d.outside.URL + run.path})
+	run.entity = run.entityEnv.entity(map[string]any{"url": d.outside.URL + run.path})
 	return run
 }
 
@@ -309,7 +309,7 @@ func TestChaos_DAG(t *testing.T) { //nolint:paralleltest // it kills the worker 
 // TestDAG_OfAThousandTasks extracts the largest graph that an entity type may have. About a tenth of its tasks make calls.
 func TestDAG_OfAThousandTasks(t *testing.T) {
 	t.Parallel()
-	d := dagsOf(joinOffice(t))
+	d := dagsOf(joinTenantEnv(t))
 	g := randomDAG(rand.New(rand.NewPCG(1, 7)), "thousand", 1000, 10)
 	for i := range g.tasks { // the test is about size, so hardly any task is skipped
 		one := &g.tasks[i]
@@ -329,7 +329,7 @@ func TestDAG_OfAThousandTasks(t *testing.T) {
 // TestDAG_TasksDoNotRunInLayers blocks one branch until the other one is finished. An engine that waited for whole layers would wait forever.
 func TestDAG_TasksDoNotRunInLayers(t *testing.T) {
 	t.Parallel()
-	d := dagsOf(joinOffice(t))
+	d := dagsOf(joinTenantEnv(t))
 	g := dag{name: "branches", parallel: 5}
 	for i, deps := range [][]int{{}, {}, {1}, {2}, {3}, {0, 4}} {
 		g.tasks = append(g.tasks, dagTask{id: fmt.Sprintf("t%d", i), deps: deps, number: int64(i), calls: i != 3, attempts: 1, field: true})

@@ -199,8 +199,8 @@ func (g dag) ancestors() [][]bool {
 // dagEffect is an effect that reached the outside: the first request of an attempt. All attempts of a task have the same key.
 type dagEffect struct{ task, key, call string }
 
-// outside is the world that the tasks' calls change. It records the effects in order, by the path of the entity's URL.
-type outside struct {
+// effectServer is the server that the tasks' calls change. It records the effects in order, by the path of the entity's URL.
+type effectServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	graphs  map[string]dag
@@ -213,15 +213,15 @@ type outside struct {
 	repeats int
 }
 
-func newOutside(t *testing.T) *outside {
+func newEffectServer(t *testing.T) *effectServer {
 	t.Helper()
-	o := &outside{graphs: map[string]dag{}, effects: map[string][]dagEffect{}, hold: map[string]chan struct{}{}}
+	o := &effectServer{graphs: map[string]dag{}, effects: map[string][]dagEffect{}, hold: map[string]chan struct{}{}}
 	o.Server = httptest.NewServer(http.HandlerFunc(o.serve))
 	t.Cleanup(o.Close)
 	return o
 }
 
-func (o *outside) serve(w http.ResponseWriter, request *http.Request) {
+func (o *effectServer) serve(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return // a killed worker's incomplete request does not count
@@ -241,7 +241,7 @@ func (o *outside) serve(w http.ResponseWriter, request *http.Request) {
 }
 
 // take records the effect of a request, unless the attempt has already arrived, and returns the status that the graph prescribes.
-func (o *outside) take(path, name, key, call string) int {
+func (o *effectServer) take(path, name, key, call string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	id, _, _ := strings.Cut(name, " ")
@@ -274,14 +274,14 @@ func (o *outside) take(path, name, key, call string) int {
 }
 
 // of returns the effects of an entity so far.
-func (o *outside) of(path string) []dagEffect {
+func (o *effectServer) of(path string) []dagEffect {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.effects[path])
 }
 
 // total returns the number of all effects.
-func (o *outside) total() int {
+func (o *effectServer) total() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := 0
@@ -292,7 +292,7 @@ func (o *outside) total() int {
 }
 
 // again returns the number of requests that had no effect because an earlier request of the same call had it.
-func (o *outside) again() int {
+func (o *effectServer) again() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.repeats

@@ -45,7 +45,7 @@ func buildChanged(t *testing.T) string {
 }
 
 // builtBy returns the build of the worker that a workflow last ran on.
-func (d *desk) builtBy(id string) string {
+func (d *testEnv) builtBy(id string) string {
 	d.t.Helper()
 	described, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), id, "")
 	require.NoError(d.t, err)
@@ -53,7 +53,7 @@ func (d *desk) builtBy(id string) string {
 }
 
 // knows waits until Temporal knows a version of the deployment jig.
-func (d *desk) knows(build string) {
+func (d *testEnv) knows(build string) {
 	d.t.Helper()
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool {
 		found, err := shared.temporal.WorkerDeploymentClient().GetHandle("jig").Describe(d.t.Context(), sdk.WorkerDeploymentDescribeOptions{})
@@ -78,19 +78,19 @@ func TestDeploying_WhileApprovalsWait(t *testing.T) {
 	}
 	require.Len(t, makeCurrent, 2)
 	current := func(command, build string) {
-		said := newDesk(t).stock(strings.Fields(command)[1:]...)
+		said := newTestEnv(t).stock(strings.Fields(command)[1:]...)
 		busy := func() bool { // the machine is, or the worker does not poll all its queues yet
 			return strings.Contains(said.err, "deadline exceeded") || strings.Contains(said.err, "missing active task queues")
 		}
 		for said.code != 0 && busy() && t.Context().Err() == nil {
-			said = newDesk(t).stock(strings.Fields(command)[1:]...)
+			said = newTestEnv(t).stock(strings.Fields(command)[1:]...)
 		}
 		require.Zero(t, said.code, said.out+said.err)
 		require.Contains(t, command, "--build-id "+build+" ")
 	}
 	changed := buildChanged(t)
 
-	d := newDesk(t, "JIG_DEPLOYMENT=jig:v1")
+	d := newTestEnv(t, "JIG_DEPLOYMENT=jig:v1")
 	r := newReceiver(t)
 	d.start()
 	d.knows("v1")

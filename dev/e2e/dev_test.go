@@ -22,10 +22,10 @@ import (
 // anywhere are flags that let a development server run next to others.
 var anywhere = []string{"--temporal-addr", "127.0.0.1:0", "--ui-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--pg-port", "0"}
 
-// alone returns a desk whose programs find no server except those that they start.
-func alone(t *testing.T) *desk {
+// isolatedEnv returns an environment whose programs find no server except those that they start.
+func isolatedEnv(t *testing.T) *testEnv {
 	t.Helper()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	d.env = nil
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "JIG_") {
@@ -39,7 +39,7 @@ func alone(t *testing.T) *desk {
 // report.
 func TestDemo_Works(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := isolatedEnv(t)
 	shared.cli.path(t) // the demo runs the jig next to jig-dev
 	goMod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestDevServer_ReportsProblems(t *testing.T) {
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, taken.Close()) })
-	d := alone(t)
+	d := isolatedEnv(t)
 
 	got := d.command(shared.dev.path(t), "--ephemeral", "--temporal-addr", taken.Addr().String(), "--ui-addr", "127.0.0.1:0", "--pg-port", "0")
 	require.Equal(t, 2, got.code)
@@ -96,7 +96,7 @@ func TestDevServer_ReportsProblems(t *testing.T) {
 // A versioned worker gets no work until its version is current.
 func TestDevServer_MakesItsVersionCurrent(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := isolatedEnv(t)
 	d.env = append(d.env, "JIG_DEPLOYMENT=dev:1")
 	args := append([]string{"--ephemeral", "--quiet"}, anywhere...)
 	got := d.command(shared.dev.path(t), append(args, "--", shared.cli.path(t), "trigger", "file.list", "--input", "path=.")...)
@@ -107,7 +107,7 @@ func TestDevServer_MakesItsVersionCurrent(t *testing.T) {
 // When a development server is killed, its servers end with it, and the next one can use the same ports and data at once.
 func TestDevServer_LeavesNoServersBehindWhenKilled(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := isolatedEnv(t)
 	removeLater(t, filepath.Join(d.dir, "data"))
 	args := []string{"--no-worker", "--quiet", "--data-dir", filepath.Join(d.dir, "data")}
 	for _, flag := range []string{"--temporal-addr", "--ui-addr", "--http-addr"} {
@@ -187,7 +187,7 @@ func state(pid int) (how string, parent int) {
 // The development server runs a command with its settings and ends with the command's exit code.
 func TestDevServer_RunsAroundACommand(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := isolatedEnv(t)
 	args := append([]string{"--ephemeral", "--no-worker", "--no-ui", "--quiet"}, anywhere...)
 	got := d.command(shared.dev.path(t), append(args, "--", "sh", "-c", `test -n "$JIG_TEMPORAL_ADDRESS" && test -n "$JIG_DATABASE_URL" && exit 7`)...)
 	require.Equal(t, 7, got.code, got.err)

@@ -74,7 +74,7 @@ func TestChaos_Doubt(t *testing.T) {
 	t.Parallel()
 	runs, seed := chaos(t, 1000, 60, 12)
 	random := rand.New(rand.NewPCG(uint64(seed), 11))
-	o, r := office{desk: newDesk(t)}, newLedgerReceiver(t)
+	o, r := tenantEnv{testEnv: newTestEnv(t)}, newLedgerReceiver(t)
 	o.tenant = "doubt-" + strings.ToLower(o.queue[len(o.queue)-8:])
 	var deaths atomic.Int64
 	t.Cleanup(o.supervise(t.Context(), 4, &deaths))
@@ -82,7 +82,7 @@ func TestChaos_Doubt(t *testing.T) {
 		_, err := o.Approvals(t.Context(), o.tenant, "")
 		return err == nil
 	}), "no worker came up")
-	g := o.registry(doubtType)
+	g := o.withEntityType(doubtType)
 	o.install("policy.yaml", doubtPolicy, o.trusting)
 	stop := make(chan struct{})
 	var answering, going sync.WaitGroup
@@ -134,7 +134,7 @@ func someWays(random *rand.Rand) []string {
 const stuckAfter = 10 * time.Minute
 
 // doubtful starts a run and waits for its end.
-func (g registry) doubtful(one doubtRun, extraction bool) error {
+func (g entityEnv) doubtful(one doubtRun, extraction bool) error {
 	raw, err := json.Marshal(one.input)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (g registry) doubtful(one doubtRun, extraction bool) error {
 }
 
 // requireOnce counts the effects of each step and compares them with the people's answers and the log.
-func (o office) requireOnce(r *receiver, all []doubtRun) {
+func (o tenantEnv) requireOnce(r *receiver, all []doubtRun) {
 	o.t.Helper()
 	effects, asked, again, tried := 0, 0, 0, 0
 	for _, one := range all {

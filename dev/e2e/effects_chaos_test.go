@@ -48,8 +48,8 @@ func newLedgerReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// supervise keeps some workers of a desk running and restarts each one when it is killed. It counts these deaths.
-func (d *desk) supervise(ctx context.Context, workers int, deaths *atomic.Int64) (stop func()) {
+// supervise keeps some workers of an environment running and restarts each one when it is killed. It counts these deaths.
+func (d *testEnv) supervise(ctx context.Context, workers int, deaths *atomic.Int64) (stop func()) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -88,7 +88,7 @@ type cutCall struct {
 }
 
 // cut makes the call and waits for its result.
-func (o office) cut(r *receiver, c cutCall, before int) protocol.CallResult {
+func (o tenantEnv) cut(r *receiver, c cutCall, before int) protocol.CallResult {
 	tool := "test.cut_once"
 	if c.keyed {
 		tool = "test.cut"
@@ -112,7 +112,7 @@ func (o office) cut(r *receiver, c cutCall, before int) protocol.CallResult {
 
 // reconcile reconciles the tenant's unknown outcomes truthfully until it is stopped. It waits before it checks an effect. A real person must
 // wait too, because a call asks as soon as its worker sends no more heartbeats, and that worker may still be running.
-func (o office) reconcile(r *receiver, stop <-chan struct{}) {
+func (o tenantEnv) reconcile(r *receiver, stop <-chan struct{}) {
 	for {
 		waiting, err := o.Approvals(o.t.Context(), o.tenant, "")
 		if err != nil {
@@ -144,7 +144,7 @@ func TestChaos_Effects(t *testing.T) {
 	t.Parallel()
 	kills, seed := chaos(t, 1000, 150, 20)
 	random := rand.New(rand.NewPCG(uint64(seed), 4))
-	o, r := office{desk: newDesk(t)}, newLedgerReceiver(t)
+	o, r := tenantEnv{testEnv: newTestEnv(t)}, newLedgerReceiver(t)
 	o.tenant = "cut-" + o.name[:8]
 	var deaths atomic.Int64
 	workers, inFlight := 4, 40
@@ -184,7 +184,7 @@ func TestChaos_Effects(t *testing.T) {
 }
 
 // requireEffects compares the effects that reached the receiver with the log.
-func (o office) requireEffects(r *receiver, all []cutCall) {
+func (o tenantEnv) requireEffects(r *receiver, all []cutCall) {
 	o.t.Helper()
 	again, asked := 0, 0
 	for _, c := range all {

@@ -15,7 +15,7 @@ import (
 )
 
 // shows reports whether Temporal lists a workflow with a session status.
-func (d *desk) shows(id string, status jig.Status) bool {
+func (d *testEnv) shows(id string, status jig.Status) bool {
 	d.t.Helper()
 	counted, err := shared.temporal.CountWorkflow(d.t.Context(), countRequest(`WorkflowId = "`+id+`" AND JigStatus = "`+string(status)+`"`))
 	require.NoError(d.t, err)
@@ -25,7 +25,7 @@ func (d *desk) shows(id string, status jig.Status) bool {
 // A single call that was canceled while it waited no longer matches the query for calls that wait for people.
 func TestCancel_TakesACallOutOfTheOperatorsQuery(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	for name, id := range map[string]string{
 		"tool":        d.waitingCall(r),
 		"composition": d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"}),
@@ -43,7 +43,7 @@ func TestCancel_TakesACallOutOfTheOperatorsQuery(t *testing.T) {
 var imposed = []audit.Kind{audit.AuditCanceled, audit.AuditTerminated, audit.AuditReset}
 
 // imposed returns the audit entries of these kinds about a session.
-func (d *desk) imposed(id string) (list []audit.Entry) {
+func (d *testEnv) imposed(id string) (list []audit.Entry) {
 	d.t.Helper()
 	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: jig.DefaultTenant, SessionID: id}, func(page client.AuditPage) error {
 		for _, row := range page.Rows {
@@ -62,7 +62,7 @@ func (d *desk) imposed(id string) (list []audit.Entry) {
 // A canceled session leaves one audit entry, with the name that the request claims, or without a name if the request came from elsewhere.
 func TestCancel_IsAudited(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	for name, start := range d.sessionsThatWait(r) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestCancel_IsAudited(t *testing.T) {
 }
 
 // sessionsThatWait returns functions that start a session of each kind, which waits for an approval, and return its id.
-func (d *desk) sessionsThatWait(r *receiver) map[string]func() string {
+func (d *testEnv) sessionsThatWait(r *receiver) map[string]func() string {
 	return map[string]func() string{
 		"agent": func() string { return d.gated(r, "w") },
 		"tool":  func() string { return d.waitingCall(r) },
@@ -102,7 +102,7 @@ func (d *desk) sessionsThatWait(r *receiver) map[string]func() string {
 	}
 }
 
-func (d *desk) waitingCall(r *receiver) string {
+func (d *testEnv) waitingCall(r *receiver) string {
 	d.t.Helper()
 	result, err := d.Trigger(d.t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
 	require.NoError(d.t, err)
@@ -113,7 +113,7 @@ func (d *desk) waitingCall(r *receiver) string {
 // The next reader of a session whose workflow was terminated sees that it has ended, without waiting for the sweeper.
 func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	for name, start := range d.sessionsThatWait(r) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +151,7 @@ func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 }
 
 // listedAs returns the status of a session in the list of the sessions that began after a time.
-func (d *desk) listedAs(id string, after time.Time) jig.Status {
+func (d *testEnv) listedAs(id string, after time.Time) jig.Status {
 	d.t.Helper()
 	for cursor := ""; ; {
 		page, err := d.Sessions(d.t.Context(), jig.DefaultTenant, protocol.SessionFilter{After: after}, cursor, 100)

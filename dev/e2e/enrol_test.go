@@ -20,19 +20,19 @@ import (
 
 // signer is somebody with an API key and a signing key.
 type signer struct {
-	caller
+	apiClient
 	tenant string
 	token.Signer
 }
 
-// person returns somebody with an API key and the signing key of a file of the desk.
-func (v *vouching) person(server *replica, tenant, name string) signer {
+// person returns somebody with an API key and the signing key of a file of the environment.
+func (v *proofEnv) person(server *serverProcess, tenant, name string) signer {
 	v.t.Helper()
 	private, err := os.ReadFile(filepath.Join(v.dir, name+".key"))
 	require.NoError(v.t, err)
 	s, err := token.ParsePrivateKey(private, "", name)
 	require.NoError(v.t, err)
-	return signer{caller{server, v.apiKey(tenant, append(everything(), "--principal", name)...)}, tenant, s}
+	return signer{apiClient{server, v.apiKey(tenant, append(everything(), "--principal", name)...)}, tenant, s}
 }
 
 // approves sends a signed approval and returns the server's answer.
@@ -53,7 +53,7 @@ func (s signer) approves(session string, asked jig.Pending) string {
 // Ana makes a key with the commands of the page, an owner accepts it, and from then on her signatures count, except while the key is disabled.
 func TestProof_APersonEnrolsAKey(t *testing.T) {
 	t.Parallel()
-	v := newVouching(t)
+	v := newProofEnv(t)
 	tenant := v.name + "-enrol"
 	made := v.jig("key", "new", "--principal", "flo", "--out", filepath.Join(v.dir, "flo.key"))
 	require.Zero(t, made.code, made.err)
@@ -64,11 +64,11 @@ func TestProof_APersonEnrolsAKey(t *testing.T) {
 
 	v.env = append(v.env, "JIG_URL="+server.url, "JIG_API_KEY="+v.apiKey(tenant, everything()...))
 	page := v.blocks[slices.IndexFunc(v.blocks, func(block string) bool { return strings.Contains(block, "jig key enrol") })]
-	enrolled := make(chan said, 1)
+	enrolled := make(chan commandResult, 1)
 	go func() { enrolled <- v.command("sh", "-ec", page) }()
 	var enrols jig.Pending
 	require.True(t, eventually(t.Context(), patience, func() bool {
-		for _, p := range get[approvalList](flo.caller, "/v1/approvals?tool=tenants.enrol_key").Approvals {
+		for _, p := range get[approvalList](flo.apiClient, "/v1/approvals?tool=tenants.enrol_key").Approvals {
 			enrols = p
 		}
 		return enrols.Call != ""
@@ -86,7 +86,7 @@ func TestProof_APersonEnrolsAKey(t *testing.T) {
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		return strings.Contains(ana.approves(session, ana.waits(session)), `"accepted"`)
 	}))
-	result := get[protocol.SessionResult](flo.caller, "/v1/sessions/"+session+"/result?wait=30")
+	result := get[protocol.SessionResult](flo.apiClient, "/v1/sessions/"+session+"/result?wait=30")
 	require.Equal(t, jig.StatusCompleted, result.Status)
 
 	tries := 0

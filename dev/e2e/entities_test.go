@@ -21,7 +21,7 @@ fields:
 // Tools create, find and read entities on behalf of people with the permissions in the tenant's document. Other tenants do not see the entities.
 func TestEntities_AreSharedByAgentsAndPeople(t *testing.T) {
 	t.Parallel()
-	o := joinOffice(t)
+	o := joinTenantEnv(t)
 	o.install("tenant.yaml", `kind: tenant
 name: `+o.tenant+`
 people:
@@ -66,7 +66,7 @@ people:
 	require.Equal(t, jig.CallSucceeded, got.Status, "%+v", got.Result)
 	require.Contains(t, string(got.Result.Data), "example.com/b")
 
-	other := office{desk: o.desk, tenant: o.tenant + "x"}
+	other := tenantEnv{testEnv: o.testEnv, tenant: o.tenant + "x"}
 	stolen := other.trigger("entities.get", map[string]any{"id": id})
 	require.Equal(t, jig.CallFailed, stolen.Status)
 	require.Equal(t, jig.CodeNotFound, stolen.Result.Error.Code)

@@ -21,7 +21,7 @@ import (
 )
 
 // example starts a composition or prompt that ships with the worker and returns its session.
-func (d *desk) example(name string, input any) string {
+func (d *testEnv) example(name string, input any) string {
 	d.t.Helper()
 	raw, err := json.Marshal(input)
 	require.NoError(d.t, err)
@@ -31,14 +31,14 @@ func (d *desk) example(name string, input any) string {
 }
 
 // put writes a file to the working directory.
-func (d *desk) put(name, content string) {
+func (d *testEnv) put(name, content string) {
 	d.t.Helper()
 	file := filepath.Join(d.dir, name)
 	require.NoError(d.t, os.MkdirAll(filepath.Dir(file), 0o755))
 	require.NoError(d.t, os.WriteFile(file, []byte(content), 0o644))
 }
 
-func (d *desk) content(name string) string {
+func (d *testEnv) content(name string) string {
 	d.t.Helper()
 	content, err := os.ReadFile(filepath.Join(d.dir, name))
 	require.NoError(d.t, err)
@@ -46,7 +46,7 @@ func (d *desk) content(name string) string {
 }
 
 // allow waits until a call asks a person and approves it. It returns what the person saw.
-func (d *desk) allow(id, call string) jig.Pending {
+func (d *testEnv) allow(id, call string) jig.Pending {
 	d.t.Helper()
 	var asked jig.Pending
 	d.until(id, func(v jig.SessionView) bool {
@@ -66,7 +66,7 @@ func (d *desk) allow(id, call string) jig.Pending {
 }
 
 // succeeded returns the output of a call that must have succeeded.
-func succeeded[T any](d *desk, id string) T {
+func succeeded[T any](d *testEnv, id string) T {
 	d.t.Helper()
 	result := d.output(id)
 	require.True(d.t, result.Success, "%s: %+v", result.Summary, result.Error)
@@ -80,7 +80,7 @@ const twoModules = "module example.com/m\n\ngo 1.26\n\nrequire (\n\tgithub.com/s
 
 func TestExample_LicenseTable(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("go.mod", twoModules)
 	id := d.example("licenseTable", map[string]any{"report": "out/licenses.md"})
 	asked := d.allow(id, "1.1/written")
@@ -100,7 +100,7 @@ func TestExample_LicenseTable(t *testing.T) {
 
 func TestExample_LicenseTableDenied(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("go.mod", "module example.com/m\n\ngo 1.26\n")
 	id := d.example("licenseTable", map[string]any{})
 	d.waiting(id)
@@ -113,7 +113,7 @@ func TestExample_LicenseTableDenied(t *testing.T) {
 
 func TestExample_HundredFiles(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	for i := range 120 {
 		text := "// SPDX-License-Identifier: MIT\n"
 		if i%10 == 3 {
@@ -145,7 +145,7 @@ func TestExample_HundredFiles(t *testing.T) {
 
 func TestExample_PublishPage(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	const oldIndex = "<!doctype html><title>Ours</title>\n<li><a href=\"home.html\">Home</a></li>\n"
 	d.put("site/index.html", oldIndex)
 	d.put("site/home.html", "<h1>Home</h1>")
@@ -192,7 +192,7 @@ func TestExample_PublishPage(t *testing.T) {
 
 func TestExample_PublishPageRefusesABadName(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	for field, input := range map[string]map[string]any{
 		"/slug":   {"slug": "../up", "title": "Up", "body": ""},
 		"/folder": {"slug": "up", "title": "Up", "body": "", "folder": "../site"},
@@ -207,7 +207,7 @@ func TestExample_PublishPageRefusesABadName(t *testing.T) {
 
 func TestExample_WaitForPayment(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	id := d.example("waitForPayment", map[string]any{"order": "2026-0042", "amount": 12.5})
 	pay := func(order string, amount any) {
 		d.signal(id, protocol.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"order": order, "amount": amount}})
@@ -230,7 +230,7 @@ func TestExample_WaitForPayment(t *testing.T) {
 // The same document with a shorter timeout.
 func TestExample_WaitForPaymentThatDoesNotCome(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	document := strings.Replace(shipped(t, "examples.waitForPayment"), "timeout: 7d", "timeout: 1s", 1)
 	id := d.compose(document, map[string]any{"order": "7", "amount": 1})
 	require.JSONEq(t, `{"order":"7","paid":false}`, string(succeeded[json.RawMessage](d, id)))
@@ -256,7 +256,7 @@ func shipped(t *testing.T, name string) string {
 
 func TestExample_WatchURL(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -289,7 +289,7 @@ func TestExample_WatchURL(t *testing.T) {
 
 func TestExample_WatchURLWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close() // further requests fail
 	id := d.example("watchUrl", map[string]any{"url": server.URL})
@@ -304,20 +304,20 @@ func TestExample_WatchURLWithoutAnAnswer(t *testing.T) {
 
 const notes = "# Notes\n\nThe notes of the team. More of it later.\n"
 
-type summed struct {
+type folderSummary struct {
 	Files  []struct{ Path, Title, Summary string }
 	Unread []string
 }
 
 func TestExample_SummarizeFolder(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("docs/a/notes.md", notes)
 	d.put("docs/empty.md", "")
 	d.put("docs/picture.md", "\x89PNG\x00")
 	d.put("docs/code.go", "package x")
-	got := succeeded[summed](d, d.example("summarizeFolder", map[string]any{"path": "docs"}))
-	require.Equal(t, summed{
+	got := succeeded[folderSummary](d, d.example("summarizeFolder", map[string]any{"path": "docs"}))
+	require.Equal(t, folderSummary{
 		Files:  []struct{ Path, Title, Summary string }{{"docs/a/notes.md", "Notes", "The notes of the team"}, {"docs/empty.md", "docs/empty.md", ""}},
 		Unread: []string{"docs/picture.md"},
 	}, got)
@@ -338,8 +338,8 @@ func TestExample_SummarizeFolderWithAModel(t *testing.T) {
 	d.put("notes.md", notes)
 	d.put("secret.md", "psst")
 	for _, model := range providers {
-		got := succeeded[summed](d, d.example("summarizeFolder", map[string]any{"model": model}))
-		require.Equal(t, summed{
+		got := succeeded[folderSummary](d, d.example("summarizeFolder", map[string]any{"model": model}))
+		require.Equal(t, folderSummary{
 			Files:  []struct{ Path, Title, Summary string }{{"notes.md", "Team notes", "What the team wrote down."}},
 			Unread: []string{"secret.md"},
 		}, got)
@@ -367,7 +367,7 @@ func TestExample_ReleaseNotes(t *testing.T) {
 
 func TestExample_ReviewDependencies(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	d.put("go.mod", twoModules)
 	id := d.example("reviewDependencies", map[string]any{"report": "out/review.md"})
 	child := jig.ChildSessionID(id, "1.1/review")

@@ -20,7 +20,7 @@ import (
 )
 
 // extractAll starts to fill many entities and returns the session.
-func (g registry) extractAll(input map[string]any) string {
+func (g entityEnv) extractAll(input map[string]any) string {
 	g.t.Helper()
 	in := callInput("entities.extractAll", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
@@ -34,7 +34,7 @@ func (g registry) extractAll(input map[string]any) string {
 }
 
 // all waits for the end of a batch and returns its result.
-func (g registry) all(session string) extraction.BatchResult {
+func (g entityEnv) all(session string) extraction.BatchResult {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), 3*patience)
 	defer cancel()
@@ -49,7 +49,7 @@ func (g registry) all(session string) extraction.BatchResult {
 }
 
 // requireOnce checks the number of task events of each type, and that each task of each entity has exactly one.
-func (g registry) requireOnce(session string, kinds map[jig.EventType]int) {
+func (g entityEnv) requireOnce(session string, kinds map[jig.EventType]int) {
 	g.t.Helper()
 	for kind, want := range kinds {
 		told := map[string]int{}
@@ -66,7 +66,7 @@ func (g registry) requireOnce(session string, kinds map[jig.EventType]int) {
 }
 
 // requireSmallFrame checks the histories of the workflow runs that answer a call.
-func (g registry) requireSmallFrame(session, call string) biggest {
+func (g entityEnv) requireSmallFrame(session, call string) biggest {
 	g.t.Helper()
 	b := g.histories(workflows.FrameWorkflowID(session, call))
 	require.LessOrEqual(g.t, b.events, int64(1000))
@@ -74,7 +74,7 @@ func (g registry) requireSmallFrame(session, call string) biggest {
 	return b
 }
 
-func (g registry) crowd(n int, content func(int) map[string]any) []entity.Entity {
+func (g entityEnv) crowd(n int, content func(int) map[string]any) []entity.Entity {
 	g.t.Helper()
 	list := make([]entity.Entity, n)
 	for i := range list {
@@ -96,7 +96,7 @@ tasks:
 `
 
 // killTwice kills the worker at two random moments, like a power failure would, and starts another.
-func (g registry) killTwice(within time.Duration, seed int64) {
+func (g entityEnv) killTwice(within time.Duration, seed int64) {
 	random := rand.New(rand.NewPCG(uint64(seed), 3))
 	for range 2 {
 		<-time.After(time.Duration(random.Int64N(int64(within)))) // the time of the power failure
@@ -108,7 +108,7 @@ func (g registry) killTwice(within time.Duration, seed int64) {
 func TestExtractAll_SurvivesKills(t *testing.T) {
 	t.Parallel()
 	_, seed := chaos(t, 1, 1, 1)
-	g, r := newRegistry(t, crowdTasks), newReceiver(t)
+	g, r := newEntityEnv(t, crowdTasks), newReceiver(t)
 	entities := g.crowd(300, func(i int) map[string]any { return map[string]any{"url": r.URL, "n": i} })
 	session := g.extractAll(map[string]any{"type": "thing", "max_parallel": 30})
 	g.killTwice(3*time.Second, seed)
@@ -140,7 +140,7 @@ func TestExtractAll_SurvivesKills(t *testing.T) {
 func TestExtractAll_Computes(t *testing.T) {
 	t.Parallel()
 	_, seed := chaos(t, 1, 1, 1)
-	g := newRegistry(t, sevenTasks)
+	g := newEntityEnv(t, sevenTasks)
 	entities := g.crowd(300, func(i int) map[string]any { return map[string]any{"path": fmt.Sprintf("github.com/jig-run/jig%d", i)} })
 	session := g.extractAll(map[string]any{"type": "thing"})
 	g.killTwice(time.Second, seed)
@@ -162,7 +162,7 @@ func TestExtractAll_Computes(t *testing.T) {
 // A caller who lacks the permission to write the type, or who names an unknown type or field, gets an error before anything runs.
 func TestExtractAll_ChecksPermissionsFirst(t *testing.T) {
 	t.Parallel()
-	g := joinOffice(t).registry(sevenTasks)
+	g := joinTenantEnv(t).withEntityType(sevenTasks)
 	g.entity(map[string]any{"path": "a/b/c"})
 	for name, c := range map[string]struct {
 		input       map[string]any
@@ -191,7 +191,7 @@ func TestExtractAll_ChecksPermissionsFirst(t *testing.T) {
 // The calls of a batch are calls of its session, so a batch fills nothing if the agent lacks the tools for these calls.
 func TestExtractAll_RespectsTheToolsOfAnAgent(t *testing.T) {
 	t.Parallel()
-	g := joinOffice(t).registry(sevenTasks)
+	g := joinTenantEnv(t).withEntityType(sevenTasks)
 	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})
 	for tools, worked := range map[string]string{`["entities.extractAll"]`: "0", `["entities.extractAll", "entities.filter", "entities.extract"]`: "1"} {
 		started, err := g.Start(t.Context(), client.StartOptions{
@@ -216,7 +216,7 @@ func TestExtractAll_RespectsTheToolsOfAnAgent(t *testing.T) {
 // Canceling a batch ends it and its waiting approvals.
 func TestExtractAll_IsCanceled(t *testing.T) {
 	t.Parallel()
-	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
+	g, r := joinTenantEnv(t).withEntityType(graphTasks), newReceiver(t)
 	g.crowd(5, func(i int) map[string]any { return map[string]any{"url": r.URL, "name": fmt.Sprintf("c%d", i)} })
 	session := g.extractAll(map[string]any{"type": "thing", "max_parallel": 2})
 	g.until(session, func(v jig.SessionView) bool { return v.Status == jig.StatusInputRequired && len(v.Pending) == 2 })

@@ -19,32 +19,32 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// registry is a tenant with entities of one type.
-type registry struct {
-	office
+// entityEnv is a tenant with entities of one type.
+type entityEnv struct {
+	tenantEnv
 	db *store.DB
 	// kind is the name of the entity type.
 	kind string
 }
 
-// newRegistry returns a tenant with an entity type. The document is given without its kind and name.
-func newRegistry(t *testing.T, document string) registry {
+// newEntityEnv returns a tenant with an entity type. The document is given without its kind and name.
+func newEntityEnv(t *testing.T, document string) entityEnv {
 	t.Helper()
-	return newOffice(t).registry(document)
+	return newTenantEnv(t).withEntityType(document)
 }
 
-func (o office) registry(document string) registry {
+func (o tenantEnv) withEntityType(document string) entityEnv {
 	o.t.Helper()
 	db, err := store.Open(o.t.Context(), shared.stack.DatabaseURL(), store.Options{})
 	require.NoError(o.t, err)
 	o.t.Cleanup(db.Close)
-	g := registry{office: o, db: db, kind: "thing"}
+	g := entityEnv{tenantEnv: o, db: db, kind: "thing"}
 	o.install("thing.yaml", "kind: entity_type\nname: thing\n"+document, o.trusting)
 	return g
 }
 
 // entity creates an entity with the given content.
-func (g registry) entity(content map[string]any) entity.Entity {
+func (g entityEnv) entity(content map[string]any) entity.Entity {
 	g.t.Helper()
 	raw, err := json.Marshal(content)
 	require.NoError(g.t, err)
@@ -54,14 +54,14 @@ func (g registry) entity(content map[string]any) entity.Entity {
 }
 
 // extraction returns the call that fills an entity.
-func (g registry) extraction(input map[string]any) protocol.CallInput {
+func (g entityEnv) extraction(input map[string]any) protocol.CallInput {
 	in := callInput("entities.extract", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
 	return in
 }
 
 // extract starts to fill an entity and returns when the extraction has ended or waits for a person.
-func (g registry) extract(input map[string]any) string {
+func (g entityEnv) extract(input map[string]any) string {
 	g.t.Helper()
 	result, err := g.Trigger(g.t.Context(), g.extraction(input), "")
 	require.NoError(g.t, err)
@@ -69,7 +69,7 @@ func (g registry) extract(input map[string]any) string {
 }
 
 // filled waits for the end of an extraction and returns its result and the entity's state.
-func (g registry) filled(session string, e entity.Entity) (extraction.Result, entity.Entity) {
+func (g entityEnv) filled(session string, e entity.Entity) (extraction.Result, entity.Entity) {
 	g.t.Helper()
 	var out extraction.Result
 	done, err := g.WaitCall(g.t.Context(), g.tenant, session)
@@ -84,7 +84,7 @@ func (g registry) filled(session string, e entity.Entity) (extraction.Result, en
 }
 
 // tasksOf returns the tasks named by a session's events of a type, in order.
-func (g registry) tasksOf(session string, kind jig.EventType) []string {
+func (g entityEnv) tasksOf(session string, kind jig.EventType) []string {
 	g.t.Helper()
 	list := []string{}
 	for _, e := range g.eventsOf(session, kind) {
@@ -117,7 +117,7 @@ tasks:
 
 func TestExtraction_ComputesAnEntity(t *testing.T) {
 	t.Parallel()
-	g := joinOffice(t).registry(sevenTasks)
+	g := joinTenantEnv(t).withEntityType(sevenTasks)
 	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})
 	session := g.extract(map[string]any{"id": e.ID})
 	out, now := g.filled(session, e)
@@ -145,7 +145,7 @@ func TestExtraction_ComputesAnEntity(t *testing.T) {
 	done, err := g.WaitCall(t.Context(), g.tenant, denied.SessionID)
 	require.NoError(t, err)
 	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "without the permission the entity does not exist")
-	stolen := registry{office: office{desk: g.desk, tenant: g.tenant + "x"}, db: g.db}
+	stolen := entityEnv{tenantEnv: tenantEnv{testEnv: g.testEnv, tenant: g.tenant + "x"}, db: g.db}
 	done, err = g.WaitCall(t.Context(), stolen.tenant, stolen.extract(map[string]any{"id": e.ID}))
 	require.NoError(t, err)
 	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "for another tenant the entity does not exist")
@@ -154,7 +154,7 @@ func TestExtraction_ComputesAnEntity(t *testing.T) {
 // A number that a double cannot represent does not affect the results of other tasks.
 func TestExtraction_OfLargeNumbers(t *testing.T) {
 	t.Parallel()
-	g := joinOffice(t).registry(`fields:
+	g := joinTenantEnv(t).withEntityType(`fields:
   - {name: name, type: text, required: true}
   - {name: most, type: number, task: most}
   - {name: size, type: number, task: size}
@@ -198,7 +198,7 @@ tasks:
 
 func TestExtraction_RunsAGraph(t *testing.T) {
 	t.Parallel()
-	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
+	g, r := joinTenantEnv(t).withEntityType(graphTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
 	session := g.extract(map[string]any{"id": e.ID})
 	require.Equal(t, "1.1/publish", g.waiting(session).Pending[0].Call)
@@ -271,7 +271,7 @@ tasks:
 
 func TestExtraction_Refreshes(t *testing.T) {
 	t.Parallel()
-	g, r := joinOffice(t).registry(sourcedTasks), newReceiver(t)
+	g, r := joinTenantEnv(t).withEntityType(sourcedTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
 	source, err := g.db.PutText(t.Context(), entity.Text{Tenant: g.tenant, EntityID: e.ID, Body: "as it was"})
 	require.NoError(t, err)
@@ -309,7 +309,7 @@ tasks:
 
 func TestExtraction_RejectsCitations(t *testing.T) {
 	t.Parallel()
-	g := joinOffice(t).registry(citingTasks)
+	g := joinTenantEnv(t).withEntityType(citingTasks)
 	near := g.entity(map[string]any{})
 	text, err := g.db.PutText(t.Context(), entity.Text{Tenant: g.tenant, EntityID: near.ID, Body: "The pump was replaced in May."})
 	require.NoError(t, err)
@@ -355,7 +355,7 @@ func TestChaos_Extraction(t *testing.T) { //nolint:paralleltest // it kills the 
 	kills, seed := chaos(t, 40, 10, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 5))
 	const wide = 80
-	g, r := newRegistry(t, wideTasks(wide)), newReceiver(t)
+	g, r := newEntityEnv(t, wideTasks(wide)), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
 	session := newID(g.tenant)
 	_, err := g.StartCall(t.Context(), g.extraction(map[string]any{"id": e.ID}), session)

@@ -11,7 +11,7 @@ import (
 )
 
 // fairnessKeys returns the fairness keys of the runs of a workflow.
-func (d *desk) fairnessKeys(id string) []string {
+func (d *testEnv) fairnessKeys(id string) []string {
 	d.t.Helper()
 	var keys []string
 	for _, run := range d.runs(id) {
@@ -26,7 +26,7 @@ func (d *desk) fairnessKeys(id string) []string {
 // it, those of the sessions that answer its calls, and those of single calls.
 func TestFairness_RunsHaveTheirTenantAsKey(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	below := "below-" + strings.ToLower(d.queue[len(d.queue)-6:])
 	d.register(map[string]string{"below.md": named(agent(`["test.*"]`, `    - when: pass <= 2
       calls: [{tool: test.echo, input: {value: "${pass}"}}]

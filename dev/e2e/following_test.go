@@ -14,7 +14,7 @@ import (
 )
 
 // status calls tasks.getStatus for an entity.
-func (g registry) status(id string, permissions ...string) (jig.EntityStatus, *jig.ToolResult) {
+func (g entityEnv) status(id string, permissions ...string) (jig.EntityStatus, *jig.ToolResult) {
 	g.t.Helper()
 	in := callInput("tasks.getStatus", map[string]any{"entity_id": id})
 	in.Tenant, in.Principal.Permissions = g.tenant, permissions
@@ -39,7 +39,7 @@ func statuses(s jig.EntityStatus) map[string]string {
 
 func TestFollow_AnEntity(t *testing.T) {
 	t.Parallel()
-	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
+	g, r := joinTenantEnv(t).withEntityType(graphTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
 	none := map[string]string{
 		"facts": "pending", "note": "pending", "publish": "pending", "link": "pending", "broken": "pending", "after": "pending", "loud": "pending",
@@ -114,7 +114,7 @@ func TestFollow_AnEntity(t *testing.T) {
 // Anybody with the permission can restart a failed session, once. A session that is running or has completed cannot be restarted.
 func TestRetry_OfASession(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	retry := func(id string) (string, *jig.ToolResult) {
 		t.Helper()
 		call := o.asks("sessions.retry", map[string]any{"session_id": id})
@@ -129,7 +129,7 @@ func TestRetry_OfASession(t *testing.T) {
 		}
 		return data.SessionID, done.Result
 	}
-	refused := func(o office, id string) jig.Code { // nobody is asked about a session that cannot be retried
+	refused := func(o tenantEnv, id string) jig.Code { // nobody is asked about a session that cannot be retried
 		t.Helper()
 		done := o.trigger("sessions.retry", map[string]any{"session_id": id})
 		require.Equal(t, jig.CallFailed, done.Status)
@@ -158,6 +158,6 @@ func TestRetry_OfASession(t *testing.T) {
 	require.Contains(t, o.came(id, jig.EventMessageAdded, 1), "Try again")
 	require.Equal(t, jig.CodeConflict, refused(o, id))
 	require.Equal(t, jig.CodeNotFound, refused(o, "ses_none"))
-	other := office{desk: o.desk, tenant: strings.ToLower(o.tenant) + "x"}
+	other := tenantEnv{testEnv: o.testEnv, tenant: strings.ToLower(o.tenant) + "x"}
 	require.Equal(t, jig.CodeNotFound, refused(other, failed.SessionID), "another tenant must not find it")
 }

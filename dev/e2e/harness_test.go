@@ -29,18 +29,18 @@ import (
 	"github.com/jig-run/jig/internal/store"
 )
 
-// world is the stack that all tests share. Each test has its own task queue and worker, or joins the common worker.
-type world struct {
+// sharedStack is the stack that all tests share. Each test has its own task queue and worker, or joins the common worker.
+type sharedStack struct {
 	stack    *stack.Stack
 	temporal sdk.Client
 	// worker is the path of the built test worker.
-	worker   string
-	cli, dev program
-	env      []string
-	common   *common
+	worker       string
+	cli, dev     program
+	env          []string
+	commonWorker *commonWorker
 }
 
-var shared world
+var shared sharedStack
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -89,8 +89,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer temporal.Close()
-	shared = world{
-		stack: s, temporal: temporal, env: append(os.Environ(), s.Environment()...), common: &common{dir: dir},
+	shared = sharedStack{
+		stack: s, temporal: temporal, env: append(os.Environ(), s.Environment()...), commonWorker: &commonWorker{dir: dir},
 		cli: build(ctx, dir, "jig", "github.com/jig-run/jig/cmd/jig"),
 		dev: build(ctx, dir, "jig-dev", "github.com/jig-run/jig/dev"),
 	}
@@ -98,7 +98,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer shared.common.end()
+	defer shared.commonWorker.end()
 	return m.Run()
 }
 
@@ -151,12 +151,12 @@ func (quiet) Info(string, ...any)  {}
 func (quiet) Warn(string, ...any)  {}
 func (quiet) Error(string, ...any) {}
 
-// desk is a test's own environment: a task queue, a working directory, a worker that the test may kill, and a client.
-type desk struct {
+// testEnv is a test's own environment: a task queue, a working directory, a worker that the test may kill, and a client.
+type testEnv struct {
 	*client.Client
 	t     *testing.T
 	queue string
-	// name is unique to the desk, for the names of tenants and documents: 26 lower-case letters and digits.
+	// name is unique to the environment, for the names of tenants and documents: 26 lower-case letters and digits.
 	name string
 	dir  string
 	env  []string
@@ -167,13 +167,13 @@ type desk struct {
 	joined bool
 }
 
-// installation is the installation id of all desks, so that tests can compute the idempotency keys of calls.
+// installation is the installation id of all environments, so that tests can compute the idempotency keys of calls.
 const installation = "e2e"
 
-// newDesk returns a desk without a worker.
-func newDesk(t *testing.T, env ...string) *desk {
+// newTestEnv returns an environment without a worker.
+func newTestEnv(t *testing.T, env ...string) *testEnv {
 	t.Helper()
-	d := deskOn(t, "", env...)
+	d := testEnvOn(t, "", env...)
 	var err error
 	d.log, err = os.Create(filepath.Join(t.TempDir(), "worker.log"))
 	require.NoError(t, err)
@@ -187,10 +187,10 @@ func newDesk(t *testing.T, env ...string) *desk {
 	return d
 }
 
-func deskOn(t *testing.T, queue string, env ...string) *desk {
+func testEnvOn(t *testing.T, queue string, env ...string) *testEnv {
 	t.Helper()
 	name := strings.ToLower(strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
-	d := &desk{t: t, name: name, queue: cmp.Or(queue, "e2e-"+name), dir: t.TempDir()}
+	d := &testEnv{t: t, name: name, queue: cmp.Or(queue, "e2e-"+name), dir: t.TempDir()}
 	d.Client = client.New(shared.temporal, client.Options{TaskQueue: d.queue, WorkerTimeout: patience, RetryFor: patience})
 	d.env = append(deskEnv(d.queue, d.dir), env...)
 	return d
@@ -201,17 +201,17 @@ func deskEnv(queue, dir string) []string {
 		"JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
 }
 
-// open returns a desk with its own running worker.
-func open(t *testing.T, env ...string) *desk {
+// startEnv returns an environment with its own running worker.
+func startEnv(t *testing.T, env ...string) *testEnv {
 	t.Helper()
-	d := newDesk(t, env...)
+	d := newTestEnv(t, env...)
 	d.start()
 	require.NoError(t, d.answers())
 	return d
 }
 
 // answers waits until a worker answers.
-func (d *desk) answers() error {
+func (d *testEnv) answers() error {
 	_, err := d.Status(d.t.Context(), jig.DefaultTenant, "ses_nobody")
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return nil
@@ -219,8 +219,8 @@ func (d *desk) answers() error {
 	return err
 }
 
-// common is the worker that several tests share.
-type common struct {
+// commonWorker is the worker that several tests share.
+type commonWorker struct {
 	dir   string
 	once  sync.Once
 	queue string
@@ -229,14 +229,14 @@ type common struct {
 	err   error
 }
 
-// join returns a desk that uses the common worker, which saves the second that a worker takes to start. It is for tests that neither stop
+// joinEnv returns an environment that uses the common worker, which saves the second that a worker takes to start. It is for tests that neither stop
 // their worker nor need their own settings or files for it.
-func join(t *testing.T) *desk {
+func joinEnv(t *testing.T) *testEnv {
 	t.Helper()
-	c := shared.common
+	c := shared.commonWorker
 	c.once.Do(func() { c.err = c.start() })
 	require.NoError(t, c.err)
-	d := deskOn(t, c.queue)
+	d := testEnvOn(t, c.queue)
 	d.log, d.joined = c.log, true
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -247,7 +247,7 @@ func join(t *testing.T) *desk {
 	return d
 }
 
-func (c *common) start() error {
+func (c *commonWorker) start() error {
 	c.queue = "e2e-common"
 	workdir := filepath.Join(c.dir, "common")
 	err := os.MkdirAll(workdir, 0o755)
@@ -261,7 +261,7 @@ func (c *common) start() error {
 	return c.cmd.Start()
 }
 
-func (c *common) end() {
+func (c *commonWorker) end() {
 	if c.cmd != nil && c.cmd.Process != nil {
 		_ = c.cmd.Process.Kill() //nolint:errcheck // it may have ended
 		_ = c.cmd.Wait()         //nolint:errcheck // it was killed, which Wait reports
@@ -276,7 +276,7 @@ func workerCommand(env []string, dir string, log *os.File) *exec.Cmd {
 	return cmd
 }
 
-func (d *desk) showLog() {
+func (d *testEnv) showLog() {
 	if out, err := os.ReadFile(d.log.Name()); err == nil && len(out) > 0 {
 		d.t.Logf("the worker's log:\n%s", tail(string(out), 3000))
 	}
@@ -299,7 +299,7 @@ func tail(log string, n int) string {
 }
 
 // start starts a worker. The previous one must have ended.
-func (d *desk) start() {
+func (d *testEnv) start() {
 	d.t.Helper()
 	require.False(d.t, d.joined, "other tests share this worker: use open instead of join")
 	d.mu.Lock()
@@ -309,7 +309,7 @@ func (d *desk) start() {
 }
 
 // kill kills the worker, like a power failure would.
-func (d *desk) kill() {
+func (d *testEnv) kill() {
 	d.t.Helper()
 	require.False(d.t, d.joined, "other tests share this worker: use open instead of join")
 	d.mu.Lock()
@@ -332,7 +332,7 @@ func agent(tools, rules string, settings ...string) string {
 }
 
 // run starts a session with a document and returns the session's id.
-func (d *desk) run(document string, input any) string {
+func (d *testEnv) run(document string, input any) string {
 	d.t.Helper()
 	raw, err := json.Marshal(input)
 	require.NoError(d.t, err)
@@ -344,13 +344,13 @@ func (d *desk) run(document string, input any) string {
 }
 
 // finish waits until a session has ended and returns its status.
-func (d *desk) finish(id string) jig.SessionView {
+func (d *testEnv) finish(id string) jig.SessionView {
 	d.t.Helper()
 	return d.until(id, func(v jig.SessionView) bool { return v.Status.Final() })
 }
 
 // waiting waits until a session needs a person.
-func (d *desk) waiting(id string) jig.SessionView {
+func (d *testEnv) waiting(id string) jig.SessionView {
 	d.t.Helper()
 	return d.until(id, func(v jig.SessionView) bool { return v.Status == jig.StatusInputRequired })
 }
@@ -367,7 +367,7 @@ func patienceFrom(text string) time.Duration {
 }
 
 // until queries the workflow's status until done returns true.
-func (d *desk) until(id string, done func(jig.SessionView) bool) jig.SessionView {
+func (d *testEnv) until(id string, done func(jig.SessionView) bool) jig.SessionView {
 	d.t.Helper()
 	var view jig.SessionView
 	var last error
@@ -379,7 +379,7 @@ func (d *desk) until(id string, done func(jig.SessionView) bool) jig.SessionView
 	return view
 }
 
-func (d *desk) query(id string) (jig.SessionView, error) {
+func (d *testEnv) query(id string) (jig.SessionView, error) {
 	var view jig.SessionView
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
@@ -409,7 +409,7 @@ func eventually(ctx context.Context, limit time.Duration, holds func() bool) boo
 }
 
 // events returns a session's events of the given types, or all of them without types. It checks that the log has no gaps.
-func (d *desk) events(id string, types ...jig.EventType) []jig.Event {
+func (d *testEnv) events(id string, types ...jig.EventType) []jig.Event {
 	d.t.Helper()
 	var all, list []jig.Event
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool {

@@ -35,7 +35,7 @@ func countRequest(query string) *workflowservicepb.CountWorkflowExecutionsReques
 }
 
 // taskFailures lists why workflow tasks of a workflow's current run failed.
-func (d *desk) taskFailures(id string) []string {
+func (d *testEnv) taskFailures(id string) []string {
 	var causes []string
 	for iter := shared.temporal.GetWorkflowHistory(d.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); iter.HasNext(); {
 		event, err := iter.Next()
@@ -53,7 +53,7 @@ func (d *desk) taskFailures(id string) []string {
 }
 
 // stuck says what a workflow waits for and what happened in its current run, for the message of a failure.
-func (d *desk) stuck(id string) string {
+func (d *testEnv) stuck(id string) string {
 	text := []string{"its stacks:"}
 	if answer, err := shared.temporal.QueryWorkflow(d.t.Context(), id, "", sdk.QueryTypeStackTrace); err != nil {
 		text = append(text, err.Error())
@@ -73,7 +73,7 @@ func (d *desk) stuck(id string) string {
 }
 
 // sweep makes a session look as if it had been idle for two minutes, and runs the sweeper.
-func (d *desk) sweep(id string) {
+func (d *testEnv) sweep(id string) {
 	d.t.Helper()
 	conn, err := pgx.Connect(d.t.Context(), shared.stack.OwnerURL())
 	require.NoError(d.t, err)
@@ -90,7 +90,7 @@ func (d *desk) sweep(id string) {
 }
 
 // sweepNow runs the sweeper.
-func (d *desk) sweepNow() error {
+func (d *testEnv) sweepNow() error {
 	options := sdk.StartActivityOptions{ID: "sweep-" + rand.Text(), TaskQueue: d.queue, StartToCloseTimeout: time.Minute}
 	run, err := shared.temporal.ExecuteActivity(d.t.Context(), options, protocol.Sweep)
 	if err == nil {
@@ -104,7 +104,7 @@ func (d *desk) sweepNow() error {
 
 // page returns what the Web UI asks the workflow itself for: its current details and the descriptions of its signals, updates and queries. An
 // empty run means the latest one.
-func (d *desk) page(id, run string) *sdkpb.WorkflowMetadata {
+func (d *testEnv) page(id, run string) *sdkpb.WorkflowMetadata {
 	d.t.Helper()
 	var page sdkpb.WorkflowMetadata
 	value, err := shared.temporal.QueryWorkflow(d.t.Context(), id, run, "__temporal_workflow_metadata")
@@ -138,7 +138,7 @@ type biggest struct {
 	runs, events, bytes int64
 }
 
-func (d *desk) histories(id string) biggest {
+func (d *testEnv) histories(id string) biggest {
 	d.t.Helper()
 	var b biggest
 	for _, run := range d.runs(id) {
@@ -153,7 +153,7 @@ func (d *desk) histories(id string) biggest {
 }
 
 // runs returns the ids of a session's workflow runs, latest first, following the chain of continue-as-new.
-func (d *desk) runs(id string) []string {
+func (d *testEnv) runs(id string) []string {
 	d.t.Helper()
 	var list []string
 	run := ""

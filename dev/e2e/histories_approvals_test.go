@@ -15,8 +15,8 @@ import (
 )
 
 // approvalPaths returns the paths through a session in which people do more than approve or deny one call.
-func approvalPaths() map[string]func(*desk, *receiver) string {
-	return map[string]func(*desk, *receiver) string{
+func approvalPaths() map[string]func(*testEnv, *receiver) string {
+	return map[string]func(*testEnv, *receiver) string{
 		"twenty":           twenty,
 		"question":         questioned,
 		"grant":            covered,
@@ -30,10 +30,10 @@ func approvalPaths() map[string]func(*desk, *receiver) string {
 	}
 }
 
-// office returns an office on this desk, with its own tenant and the given policies.
-func (d *desk) office(documents ...string) office {
+// withTenant returns an environment with its own tenant and the given policies.
+func (d *testEnv) withTenant(documents ...string) tenantEnv {
 	d.t.Helper()
-	o := office{desk: d, tenant: "office-" + d.name[:8]}
+	o := tenantEnv{testEnv: d, tenant: "office-" + d.name[:8]}
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	for i, body := range documents {
 		o.install(fmt.Sprintf("policy-%d.yaml", i), body, o.trusting)
@@ -43,7 +43,7 @@ func (d *desk) office(documents ...string) office {
 }
 
 // ruledBy waits until the worker applies the given policies. The worker checks for changes at most once a second.
-func (o office) ruledBy(documents ...string) {
+func (o tenantEnv) ruledBy(documents ...string) {
 	o.t.Helper()
 	for i, body := range documents {
 		doc, problems := spec.Load("policy.yaml", []byte(body))
@@ -58,7 +58,7 @@ func (o office) ruledBy(documents ...string) {
 }
 
 // run starts a session in the tenant.
-func (o office) run(document string, input any) string {
+func (o tenantEnv) run(document string, input any) string {
 	o.t.Helper()
 	raw, err := json.Marshal(input)
 	require.NoError(o.t, err)
@@ -76,7 +76,7 @@ const twentyRules = `    - when: pass == 1
 `
 
 // twenty decides twenty calls of one pass in random order, with mixed answers.
-func twenty(d *desk, r *receiver) string {
+func twenty(d *testEnv, r *receiver) string {
 	id := d.run(agent(`["*"]`, twentyRules), map[string]any{"url": r.URL})
 	require.Len(d.t, d.waiting(id).Pending, 20)
 	random := rand.New(rand.NewPCG(20, 26)) // a fixed seed, so that the order can be repeated
@@ -96,7 +96,7 @@ func twenty(d *desk, r *receiver) string {
 	return id
 }
 
-func questioned(d *desk, _ *receiver) string {
+func questioned(d *testEnv, _ *receiver) string {
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       calls: [{tool: person.ask, input: {question: "Which?", options: [a, b]}}]
     - answer: "${calls[0].data.answer}"
@@ -112,16 +112,16 @@ const twiceRules = `    - when: pass < 3
     - answer: done
 `
 
-func covered(d *desk, r *receiver) string {
-	o := d.office()
+func covered(d *testEnv, r *receiver) string {
+	o := d.withTenant()
 	id := o.run(agent(`["*"]`, twiceRules), map[string]any{"url": r.URL})
 	d.waiting(id)
 	o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 1}})
 	return id
 }
 
-func voted(d *desk, r *receiver) string {
-	o := d.office(financePolicy)
+func voted(d *testEnv, r *receiver) string {
+	o := d.withTenant(financePolicy)
 	id := o.run(agent(`["*"]`, `    - when: pass == 1
       calls: [{tool: test.write, input: {url: "${input.url}", name: large-1}}]
     - answer: done
@@ -133,8 +133,8 @@ func voted(d *desk, r *receiver) string {
 	return id
 }
 
-func votedInside(d *desk, r *receiver) string {
-	o := d.office(financePolicy)
+func votedInside(d *testEnv, r *receiver) string {
+	o := d.withTenant(financePolicy)
 	started, err := o.StartCall(o.t.Context(), client.CallInput{
 		Tenant: o.tenant, Document: gatedSpec, DocumentName: "probe.yaml", Principal: jig.Principal{ID: "tester"},
 		Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"large-2"}`, r.URL)),
@@ -147,8 +147,8 @@ func votedInside(d *desk, r *receiver) string {
 	return id
 }
 
-func held(d *desk, _ *receiver) string {
-	o := d.office()
+func held(d *testEnv, _ *receiver) string {
+	o := d.withTenant()
 	_, err := o.Pause(o.t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
 	require.NoError(o.t, err)
 	id := o.run(agent(`["*"]`, calls(`test.quick {value: a}`, `test.echo {value: b}`)), nil)
@@ -159,8 +159,8 @@ func held(d *desk, _ *receiver) string {
 }
 
 // rested starts a session whose first pass waits until a pause of the tenant is lifted.
-func rested(d *desk, _ *receiver) string {
-	o := d.office()
+func rested(d *testEnv, _ *receiver) string {
+	o := d.withTenant()
 	resume := o.pauses(jig.PauseTenant, "")
 	id := o.run(agent(`["*"]`, calls(`test.echo {value: a}`)), nil)
 	o.waiting(id)
@@ -169,9 +169,9 @@ func rested(d *desk, _ *receiver) string {
 }
 
 // lapsed lets an approval expire under a policy that then ends the session.
-func lapsed(outcome string, inside bool) func(*desk, *receiver) string {
-	return func(d *desk, r *receiver) string {
-		o := d.office(fmt.Sprintf(`kind: policy
+func lapsed(outcome string, inside bool) func(*testEnv, *receiver) string {
+	return func(d *testEnv, r *receiver) string {
+		o := d.withTenant(fmt.Sprintf(`kind: policy
 name: hurry
 rules:
   - {name: soon, when: "tool.name == 'test.write'", verdict: ask, expires: 2s, on_expiry: %s}
@@ -192,7 +192,7 @@ rules:
 }
 
 // requireEnded waits for a session's end and checks that it ended as its policy says for an expiry.
-func (o office) requireEnded(id, outcome string) {
+func (o tenantEnv) requireEnded(id, outcome string) {
 	o.t.Helper()
 	want := map[string]jig.Status{"fail": jig.StatusFailed, "cancel": jig.StatusCanceled}[outcome]
 	var view jig.SessionView

@@ -28,11 +28,11 @@ func TestHistories_AreRecorded(t *testing.T) {
 	if !record {
 		t.Log("JIG_RECORD_HISTORIES is not set: nothing is recorded")
 	}
-	paths := map[string]func(*desk, *receiver) string{
-		"plain": func(d *desk, _ *receiver) string {
+	paths := map[string]func(*testEnv, *receiver) string{
+		"plain": func(d *testEnv, _ *receiver) string {
 			return d.run(agent(`["*"]`, calls(`test.echo {value: a}`, `test.quick {value: b}`)), nil)
 		},
-		"parallel": func(d *desk, r *receiver) string {
+		"parallel": func(d *testEnv, r *receiver) string {
 			return d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "lists.range(8)"
       calls: [{tool: test.serial, input: {url: "${input.url}", name: "n${item}", key: "k${item % 2}"}}]
@@ -41,28 +41,28 @@ func TestHistories_AreRecorded(t *testing.T) {
 		},
 		"approval": decided(protocol.SignalApprove),
 		"denial":   decided(protocol.SignalDeny),
-		"expiry": func(d *desk, r *receiver) string {
+		"expiry": func(d *testEnv, r *receiver) string {
 			return d.run(agent(`["*"]`, gatedRules, "approval_expires: 1s"), map[string]any{"url": r.URL, "name": "w"})
 		},
 		"edit":    edited,
 		"cancel":  canceled,
 		"message": spokenTo,
-		"duplicate": func(d *desk, _ *receiver) string {
+		"duplicate": func(d *testEnv, _ *receiver) string {
 			return d.run(agent(`["*"]`, "    - calls: [{tool: test.quick, input: {value: a}}, {tool: test.echo, input: {value: a}}]\n"), nil)
 		},
-		"passes-200": func(d *desk, _ *receiver) string {
+		"passes-200": func(d *testEnv, _ *receiver) string {
 			return d.run(agent(`["*"]`, `    - when: pass < 200
       calls: [{tool: test.quick, input: {value: "v${pass}"}}]
     - answer: done
 `, "max_passes: 250"), nil)
 		},
-		"shared-run": func(d *desk, _ *receiver) string {
+		"shared-run": func(d *testEnv, _ *receiver) string {
 			return d.run(agent(`["*"]`, `    - when: pass < 5
       calls: [{tool: test.quick, input: {value: "v${pass}"}}, {tool: test.echo, input: {value: "v${pass}"}}]
     - answer: done
 `, "passes_per_run: auto"), nil)
 		},
-		"many-calls": func(d *desk, _ *receiver) string {
+		"many-calls": func(d *testEnv, _ *receiver) string {
 			return d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "lists.range(130)"
       calls: [{tool: test.quick, input: {value: "v${item}"}}]
@@ -71,38 +71,38 @@ func TestHistories_AreRecorded(t *testing.T) {
 		},
 		"call":          triggered,
 		"call-answered": answered,
-		"call-cancel": func(d *desk, r *receiver) string {
+		"call-cancel": func(d *testEnv, r *receiver) string {
 			id := d.waitingCall(r)
 			d.waiting(id)
 			require.NoError(d.t, d.Cancel(d.t.Context(), jig.DefaultTenant, id))
 			return id
 		},
-		"unopened": func(d *desk, _ *receiver) string {
+		"unopened": func(d *testEnv, _ *receiver) string {
 			started, err := d.Start(d.t.Context(), client.StartOptions{Agent: "nobody-at-all", Task: "help", Principal: jig.Principal{ID: "tester"}})
 			require.NoError(d.t, err)
 			return started.SessionID
 		},
 		"unknown": unknown,
-		"composition": func(d *desk, r *receiver) string {
+		"composition": func(d *testEnv, r *receiver) string {
 			return d.compose(tour, map[string]any{"url": r.URL, "names": []string{"ana", "ben", "cleo"}})
 		},
-		"composition-approval": composed(gatedSpec, func(d *desk, _ *receiver, id string) {
+		"composition-approval": composed(gatedSpec, func(d *testEnv, _ *receiver, id string) {
 			d.waiting(id)
 			d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 		}),
-		"composition-denial": composed(gatedSpec, func(d *desk, _ *receiver, id string) {
+		"composition-denial": composed(gatedSpec, func(d *testEnv, _ *receiver, id string) {
 			d.waiting(id)
 			d.signal(id, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 		}),
-		"composition-undo":   composed(undoing, func(*desk, *receiver, string) {}),
+		"composition-undo":   composed(undoing, func(*testEnv, *receiver, string) {}),
 		"composition-cancel": composed(strings.Replace(undoing, "default: false", "default: true", 1), stopMidway),
-		"composition-wait":   composed(waitingSpec, func(d *desk, _ *receiver, id string) { d.pay(id) }),
-		"composition-loop":   composed(loopSpec("test.echo", 130), func(*desk, *receiver, string) {}),
+		"composition-wait":   composed(waitingSpec, func(d *testEnv, _ *receiver, id string) { d.pay(id) }),
+		"composition-loop":   composed(loopSpec("test.echo", 130), func(*testEnv, *receiver, string) {}),
 		"composition-nested": nested,
 		"agents":             delegated,
-		"extraction":         extracted(sevenTasks, map[string]any{"path": "github.com/jig-run/jig"}, func(*desk, string) {}),
-		"extraction-approval": func(d *desk, r *receiver) string {
-			return extracted(graphTasks, map[string]any{"url": r.URL, "name": "n"}, func(d *desk, id string) {
+		"extraction":         extracted(sevenTasks, map[string]any{"path": "github.com/jig-run/jig"}, func(*testEnv, string) {}),
+		"extraction-approval": func(d *testEnv, r *receiver) string {
+			return extracted(graphTasks, map[string]any{"url": r.URL, "name": "n"}, func(d *testEnv, id string) {
 				d.waiting(id)
 				d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 			})(d, r)
@@ -112,9 +112,9 @@ func TestHistories_AreRecorded(t *testing.T) {
 	for name, path := range paths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			corner := join
+			corner := joinEnv
 			if name == "unknown" { // it kills its worker
-				corner = func(t *testing.T) *desk { t.Helper(); return open(t) }
+				corner = func(t *testing.T) *testEnv { t.Helper(); return startEnv(t) }
 			}
 			d, r := corner(t), newReceiver(t)
 			id := path(d, r)
@@ -127,28 +127,28 @@ func TestHistories_AreRecorded(t *testing.T) {
 	}
 }
 
-func decided(signal string) func(*desk, *receiver) string {
-	return func(d *desk, r *receiver) string {
+func decided(signal string) func(*testEnv, *receiver) string {
+	return func(d *testEnv, r *receiver) string {
 		id := d.gated(r, "w")
 		d.signal(id, signal, map[string]string{"call": "1.1", "by": "ana"})
 		return id
 	}
 }
 
-func edited(d *desk, r *receiver) string {
+func edited(d *testEnv, r *receiver) string {
 	id := d.gated(r, "w")
 	_, err := d.Decide(d.t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"v"}`, r.URL))}})
 	require.NoError(d.t, err)
 	return id
 }
 
-func canceled(d *desk, r *receiver) string {
+func canceled(d *testEnv, r *receiver) string {
 	id := d.gated(r, "w")
 	require.NoError(d.t, d.Cancel(d.t.Context(), jig.DefaultTenant, id))
 	return id
 }
 
-func spokenTo(d *desk, _ *receiver) string {
+func spokenTo(d *testEnv, _ *receiver) string {
 	id := d.run(agent(`["*"]`, `    - when: messages.size() == 0
       calls: [{tool: test.sleep, input: {ms: 700, name: a}}]
     - answer: "heard ${messages.size()}"
@@ -159,12 +159,12 @@ func spokenTo(d *desk, _ *receiver) string {
 	return d.until(id, func(v jig.SessionView) bool { return v.Status.Final() && v.Answer == "heard 2" }).SessionID
 }
 
-func (d *desk) signalWithStart(id string) {
+func (d *testEnv) signalWithStart(id string) {
 	d.t.Helper()
 	require.NoError(d.t, d.Message(d.t.Context(), jig.DefaultTenant, id, "two", "ana"))
 }
 
-func triggered(d *desk, r *receiver) string {
+func triggered(d *testEnv, r *receiver) string {
 	result, err := d.Trigger(d.t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
 	require.NoError(d.t, err)
 	d.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
@@ -172,14 +172,14 @@ func triggered(d *desk, r *receiver) string {
 }
 
 // answered makes a call that needs no person: the update that starts it gets the result when the session is settled.
-func answered(d *desk, _ *receiver) string {
+func answered(d *testEnv, _ *receiver) string {
 	result, err := d.Trigger(d.t.Context(), callInput("test.echo", map[string]any{"value": "a"}), "")
 	require.NoError(d.t, err)
 	require.Equal(d.t, jig.CallSucceeded, result.Status)
 	return result.SessionID
 }
 
-func unknown(d *desk, r *receiver) string {
+func unknown(d *testEnv, r *receiver) string {
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       calls: [{tool: test.effect, input: {url: "${input.url}", name: e, after: 30000}}]
     - answer: done
@@ -192,29 +192,29 @@ func unknown(d *desk, r *receiver) string {
 	return id
 }
 
-func composed(document string, then func(d *desk, r *receiver, id string)) func(*desk, *receiver) string {
-	return func(d *desk, r *receiver) string {
+func composed(document string, then func(d *testEnv, r *receiver, id string)) func(*testEnv, *receiver) string {
+	return func(d *testEnv, r *receiver) string {
 		id := d.compose(document, map[string]any{"url": r.URL, "name": "w"})
 		then(d, r, id)
 		return id
 	}
 }
 
-func extracted(document string, content map[string]any, then func(d *desk, id string)) func(*desk, *receiver) string {
-	return func(d *desk, _ *receiver) string {
-		g := office{desk: d, tenant: "office-" + d.name[:8]}.registry(document)
+func extracted(document string, content map[string]any, then func(d *testEnv, id string)) func(*testEnv, *receiver) string {
+	return func(d *testEnv, _ *receiver) string {
+		g := tenantEnv{testEnv: d, tenant: "office-" + d.name[:8]}.withEntityType(document)
 		id := g.extract(map[string]any{"id": g.entity(content).ID})
 		then(d, id)
 		return id
 	}
 }
 
-func stopMidway(d *desk, r *receiver, id string) {
+func stopMidway(d *testEnv, r *receiver, id string) {
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool { n, _ := r.count("two-2"); return n == 1 }))
 	require.NoError(d.t, d.Cancel(d.t.Context(), jig.DefaultTenant, id))
 }
 
-func nested(d *desk, r *receiver) string {
+func nested(d *testEnv, r *receiver) string {
 	id := d.nest(r)
 	d.waiting(id)
 	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
@@ -222,7 +222,7 @@ func nested(d *desk, r *receiver) string {
 }
 
 // delegated starts an agent that starts another one, whose call waits for a person.
-func delegated(d *desk, r *receiver) string {
+func delegated(d *testEnv, r *receiver) string {
 	child := "child-" + strings.ToLower(d.queue[len(d.queue)-6:])
 	d.register(map[string]string{"child.md": named(agent(`["test.*"]`, gatedRules), child)})
 	id := d.run(delegating(child), map[string]any{"url": r.URL, "name": "w"})
@@ -233,7 +233,7 @@ func delegated(d *desk, r *receiver) string {
 }
 
 // recordFrames records the histories of a session's compositions and of the session that answers its first call.
-func (d *desk) recordFrames(name, id string) {
+func (d *testEnv) recordFrames(name, id string) {
 	d.t.Helper()
 	if child := jig.ChildSessionID(id, "1.1"); name == "agents" {
 		d.record(name+"-child", child)
@@ -247,7 +247,7 @@ func (d *desk) recordFrames(name, id string) {
 }
 
 // record records the histories of a session's runs; of very long chains only both ends and some runs in between.
-func (d *desk) record(name, id string) {
+func (d *testEnv) record(name, id string) {
 	d.t.Helper()
 	runs := d.runs(id)
 	for i, run := range runs {

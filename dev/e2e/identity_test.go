@@ -30,7 +30,7 @@ type whoami struct {
 }
 
 // people returns a tenant's document that gives a role to a group of the provider, and knows ana by her login.
-func (p *provider) people(tenant, role, more string) string {
+func (p *identityProvider) people(tenant, role, more string) string {
 	return fmt.Sprintf(`kind: tenant
 name: %s
 people:
@@ -45,7 +45,7 @@ login_groups:
 }
 
 // is waits until a caller has exactly these scopes.
-func (c caller) is(scopes ...string) whoami {
+func (c apiClient) is(scopes ...string) whoami {
 	c.t.Helper()
 	var me whoami
 	require.True(c.t, eventually(c.t.Context(), patience, func() bool {
@@ -56,7 +56,7 @@ func (c caller) is(scopes ...string) whoami {
 }
 
 // refuses makes sure that a credential does not count.
-func (c caller) refuses(why string) {
+func (c apiClient) refuses(why string) {
 	c.t.Helper()
 	answer, body := c.send(http.MethodGet, "/v1/me", nil)
 	require.Equal(c.t, http.StatusUnauthorized, answer.StatusCode, "%s: %s", why, body)
@@ -67,10 +67,10 @@ func (c caller) refuses(why string) {
 // all others are refused.
 func TestIdentity_AccessTokens(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
-	p, stranger := newProvider(t, "http://127.0.0.1:1"), newProvider(t, "http://127.0.0.1:1")
+	o := newTenantEnv(t)
+	p, stranger := newIdentityProvider(t, "http://127.0.0.1:1"), newIdentityProvider(t, "http://127.0.0.1:1")
 	server := o.serve(p.bound(o.tenant, nil), clientSecret)
-	ana := caller{server, p.token("ana", "")}
+	ana := apiClient{server, p.token("ana", "")}
 	me := ana.is() // without a document, nobody has a role
 	require.Equal(t, []string{o.tenant, p.url + "#ana", "Ana Ferreira", "access_token"}, []string{me.Tenant, me.Principal, me.Name, me.Credential.Kind})
 	require.NotZero(t, me.Credential.ExpiresAt)
@@ -81,17 +81,17 @@ func TestIdentity_AccessTokens(t *testing.T) {
 	me = ana.is("author", "read", "run")
 	require.Equal(t, "ana", me.Principal, "the document names the person")
 	require.Equal(t, []string{"author"}, me.Roles)
-	caller{server, p.token("ben", "")}.is()
+	apiClient{server, p.token("ben", "")}.is()
 
 	for kind, why := range map[string]string{
 		"/other": "wrong audience", "/hmac": "wrong algorithm", "/later": "not yet valid", "/plain": "not an access token by its type",
 	} {
-		caller{server, p.token("ana", kind)}.refuses(why)
+		apiClient{server, p.token("ana", kind)}.refuses(why)
 	}
-	caller{server, stranger.token("ana", "")}.refuses("wrong issuer")
+	apiClient{server, stranger.token("ana", "")}.refuses("wrong issuer")
 	byClaim := o.serve(p.bound(o.tenant, map[string]any{"tenant": nil, "tenant_claim": "org", "tenants": []string{"acme"}}), clientSecret)
-	require.Equal(t, "acme", get[whoami](caller{byClaim, p.token("ana", "")}, "/v1/me").Tenant)
-	caller{byClaim, p.token("ben", "")}.refuses("wrong tenant")
+	require.Equal(t, "acme", get[whoami](apiClient{byClaim, p.token("ana", "")}, "/v1/me").Tenant)
+	apiClient{byClaim, p.token("ben", "")}.refuses("wrong tenant")
 
 	// What a person starts acts for them, with the groups of the token.
 	started, body := ana.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "s1", "document": writer()})
@@ -103,7 +103,7 @@ func TestIdentity_AccessTokens(t *testing.T) {
 		o.signal(id, "approve", map[string]string{"call": "1.1", "by": "robot"})
 	})
 	ana.is("author", "decide", "manage", "operate", "read", "run")
-	ben := caller{server, p.token("ben", "")}
+	ben := apiClient{server, p.token("ben", "")}
 	ben.is("decide", "read")
 	decision := map[string]any{"call": asked.Call, "answer": "approve", "digest": asked.Digest}
 	own, body := ana.send(http.MethodPost, "/v1/approvals/s1/decision", decision)
@@ -116,7 +116,7 @@ func TestIdentity_AccessTokens(t *testing.T) {
 	require.Equal(t, jig.DecisionAccepted, ruled.Outcome)
 
 	// A token that ends is refused from then on.
-	short := caller{server, p.token("ana", "/short")}
+	short := apiClient{server, p.token("ana", "/short")}
 	require.Equal(t, "ana", get[whoami](short, "/v1/me").Principal)
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		answer, _ := short.send(http.MethodGet, "/v1/me", nil)
@@ -127,11 +127,11 @@ func TestIdentity_AccessTokens(t *testing.T) {
 // A person whom the tenant's document disables is refused by servers and workers within a second, also in an open stream.
 func TestIdentity_DisabledPerson(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
-	p := newProvider(t, "http://127.0.0.1:1")
+	o := newTenantEnv(t)
+	p := newIdentityProvider(t, "http://127.0.0.1:1")
 	server := o.serve(p.bound(o.tenant, nil), clientSecret)
 	o.install("tenant.yaml", p.people(o.tenant, "author", ""), o.trusting)
-	ana := caller{server, p.token("ana", "")}
+	ana := apiClient{server, p.token("ana", "")}
 	ana.is("author", "read", "run")
 	started, body := ana.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "s1", "document": writer()})
 	require.Equal(t, http.StatusCreated, started.StatusCode, string(body))
@@ -162,12 +162,12 @@ func TestIdentity_DisabledPerson(t *testing.T) {
 // Owners disable and enable a person with a call. All servers heed it within a second, and list who is disabled.
 func TestIdentity_OwnersDisablePeople(t *testing.T) {
 	t.Parallel()
-	o, p, one, two := loginOffice(t)
+	o, p, one, two := loginTenant(t)
 	o.install("tenant.yaml", p.people(o.tenant, "owner", "  - {id: ben, logins: [{issuer: \""+p.url+"\", subject: ben}], permissions: [api.read]}\n"), o.trusting)
-	ana := caller{one, p.token("ana", "")}
+	ana := apiClient{one, p.token("ana", "")}
 	ana.is("author", "decide", "manage", "operate", "read", "run")
 	ben := p.token("ben", "")
-	caller{two, ben}.is("read")
+	apiClient{two, ben}.is("read")
 	o.listsPeople()
 	for _, disabled := range []bool{true, false} {
 		path, status := "/v1/people:disable", http.StatusForbidden
@@ -180,16 +180,16 @@ func TestIdentity_OwnersDisablePeople(t *testing.T) {
 		require.NoError(t, json.Unmarshal(body, &call))
 		ana.waits(call.SessionID)
 		o.signal(call.SessionID, "approve", map[string]string{"call": "1.1", "by": "robot"})
-		for _, server := range []*replica{one, two} {
+		for _, server := range []*serverProcess{one, two} {
 			require.True(t, eventually(t.Context(), patience, func() bool {
-				answer, _ := caller{server, ben}.send(http.MethodGet, "/v1/me", nil)
+				answer, _ := apiClient{server, ben}.send(http.MethodGet, "/v1/me", nil)
 				return answer.StatusCode == status
 			}))
 		}
-		_, body = caller{two, ana.key}.send(http.MethodGet, "/v1/people", nil)
+		_, body = apiClient{two, ana.key}.send(http.MethodGet, "/v1/people", nil)
 		require.Contains(t, string(body), fmt.Sprintf(`"principal":"ben","disabled":%t`, disabled))
 	}
-	answer, body := caller{two, ben}.send(http.MethodPost, "/v1/people:disable", map[string]any{"person": "ana"})
+	answer, body := apiClient{two, ben}.send(http.MethodPost, "/v1/people:disable", map[string]any{"person": "ana"})
 	require.Equal(t, http.StatusForbidden, answer.StatusCode, string(body))
 }
 
@@ -199,16 +199,16 @@ const identityPage = "docs/identity.md"
 func TestIdentityPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	d := open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")
-	m := &manual{office: office{tenant: d.name + "-page", desk: d}}
+	d := startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: d.name + "-page", testEnv: d}}
 	address, err := port.Claim(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
-	p := newProviderFor(t, "http://127.0.0.1:1", "http://"+address)
+	p := newIdentityProviderFor(t, "http://127.0.0.1:1", "http://"+address)
 	server := m.serveAt(address, p.bound(m.tenant, nil), clientSecret)
-	ana := caller{server, p.token("ana", "")}
-	person := m.sits(p, "ana")
+	ana := apiClient{server, p.token("ana", "")}
+	person := m.openBrowser(p, "ana")
 	m.env = append(m.env, "JIG_KEYRING=off", "XDG_CONFIG_HOME="+t.TempDir(), "JIG_URL="+server.url, "TOKEN="+ana.key, "OWNER="+p.token("ben", ""))
-	for _, f := range fences(t, identityPage) {
+	for _, f := range codeBlocks(t, identityPage) {
 		body := strings.NewReplacer("https://login.example.com", p.url, "https://jig.example.com", server.url, "acme", m.tenant).Replace(f.body)
 		switch f.language {
 		case "json":

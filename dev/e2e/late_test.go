@@ -15,7 +15,7 @@ import (
 // If a worker dies after it has settled a late call and before it tells the session, the next sweep wakes the session.
 func TestSweep_WakesASessionWhoseCallWasSettledLate(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	id := newID(jig.DefaultTenant)
 	_, err := d.StartCall(t.Context(), callInput("test.effect", map[string]any{"url": r.URL, "name": "late", "before": 600_000}), id)
 	require.NoError(t, err)

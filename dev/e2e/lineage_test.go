@@ -27,7 +27,7 @@ func named(document, name string) string {
 // through A, and `jig run --no-wait` of A returns.
 func TestApproval_InAChainOfAgents(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	tag := strings.ToLower(d.queue[len(d.queue)-6:])
 	middle, last := "middle-"+tag, "last-"+tag
 	d.register(map[string]string{"middle.md": named(delegating(last), middle), "last.md": named(agent(`["test.*"]`, gatedRules), last)})
@@ -77,7 +77,7 @@ func TestApproval_InAChainOfAgents(t *testing.T) {
 // An agent that starts itself stops five levels below the first session.
 func TestAgents_StartAgentsAtMostFiveLevelsDeep(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	name := "deep-" + strings.ToLower(d.queue[len(d.queue)-6:])
 	document := named(delegating(name), name)
 	d.register(map[string]string{"deep.md": document})

@@ -17,7 +17,7 @@ import (
 
 // follower is a program that runs while the test goes on.
 type follower struct {
-	d    *desk
+	d    *testEnv
 	cmd  *exec.Cmd
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -25,7 +25,7 @@ type follower struct {
 }
 
 // begin starts jig and collects what it prints, on both streams.
-func (d *desk) begin(args ...string) *follower {
+func (d *testEnv) begin(args ...string) *follower {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	d.t.Cleanup(cancel)
@@ -66,9 +66,9 @@ func (r *follower) ended() string {
 }
 
 // colleague starts a second worker for the same sessions, with its own key for models.
-func (d *desk) colleague(key string) *desk {
+func (d *testEnv) colleague(key string) *testEnv {
 	d.t.Helper()
-	other := newDesk(d.t, "JIG_TASK_QUEUE="+d.queue, "OPENAI_API_KEY="+key)
+	other := newTestEnv(d.t, "JIG_TASK_QUEUE="+d.queue, "OPENAI_API_KEY="+key)
 	for _, setting := range d.env {
 		if strings.Contains(setting, "_BASE_URL=") || strings.HasPrefix(setting, "ANTHROPIC_API_KEY=") {
 			other.env = append(other.env, setting)
@@ -79,7 +79,7 @@ func (d *desk) colleague(key string) *desk {
 }
 
 // history returns the histories of a session's runs as text.
-func (d *desk) history(id string) string {
+func (d *testEnv) history(id string) string {
 	d.t.Helper()
 	var b strings.Builder
 	for _, run := range d.runs(id) {
@@ -176,7 +176,7 @@ func TestFollow_SurvivesAWorkerThatDiesWhileAModelWrites(t *testing.T) {
 		}
 		return modeltest.Reply{Text: "The second worker says that it is forty-two.", Piece: 4}
 	})
-	workers := map[string]*desk{"key": d, "other": d.colleague("other")}
+	workers := map[string]*testEnv{"key": d, "other": d.colleague("other")}
 	id := d.converse(providers[1], `["test.*"]`)
 	r := d.begin("events", id, "--follow")
 	r.prints("· model says\n  The first worker")
@@ -202,7 +202,7 @@ func TestLiveText_OfAnUnstreamedModel(t *testing.T) {
 				}
 				return modeltest.Text("Here it is.")
 			})
-			d := open(t, "ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+server.URL, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL(),
+			d := startEnv(t, "ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+server.URL, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL(),
 				"JIG_MODELS_UNSTREAMED="+model[:len(model)-2]+"*")
 			require.Equal(t, "Here it is.", d.finish(d.converse(model, `["test.*"]`)).Answer)
 		})

@@ -33,10 +33,10 @@ const (
 `
 )
 
-// rush is a load test: clients that start sessions, decide and follow them while servers and the database come and go.
-type rush struct {
-	*desk
-	*crowd
+// loadTest is a load test: clients that start sessions, decide and follow them while servers and the database come and go.
+type loadTest struct {
+	*testEnv
+	*retryingClients
 	tenant   string
 	receiver *receiver
 	ctx      context.Context //nolint:containedctx // it ends all clients of one test
@@ -44,8 +44,8 @@ type rush struct {
 	accepted, decided atomic.Int64
 }
 
-// rushed is a session of a load test.
-type rushed struct {
+// loadSession is a session of a load test.
+type loadSession struct {
 	n          int
 	name       string
 	asks, deny bool
@@ -54,17 +54,17 @@ type rushed struct {
 	ready   chan struct{}
 }
 
-func (r *rush) sessions(prefix string, n int, asks bool) []*rushed {
-	var list []*rushed
+func (r *loadTest) sessions(prefix string, n int, asks bool) []*loadSession {
+	var list []*loadSession
 	for i := range n {
-		list = append(list, &rushed{n: i, name: fmt.Sprintf("%s-%d", prefix, i), asks: asks, deny: asks && i%5 == 0, ready: make(chan struct{})})
+		list = append(list, &loadSession{n: i, name: fmt.Sprintf("%s-%d", prefix, i), asks: asks, deny: asks && i%5 == 0, ready: make(chan struct{})})
 	}
 	return list
 }
 
 // start starts a session, and once more: the second request must find the first one's session. Half of the clients choose an id, the others send
 // a key.
-func (r *rush) start(s *rushed) error {
+func (r *loadTest) start(s *loadSession) error {
 	rules := loadWorks
 	if s.asks {
 		rules = loadAsks
@@ -100,7 +100,7 @@ func (r *rush) start(s *rushed) error {
 }
 
 // pending returns what waits for a person in a session.
-func (r *rush) pending(client int, query string) ([]jig.Pending, error) {
+func (r *loadTest) pending(client int, query string) ([]jig.Pending, error) {
 	said, err := r.do(r.ctx, client, http.MethodGet, "/v1/approvals?"+query, nil)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (r *rush) pending(client int, query string) ([]jig.Pending, error) {
 }
 
 // waits waits until a session asks for an approval, and returns the call.
-func (r *rush) waits(s *rushed) (jig.Pending, error) {
+func (r *loadTest) waits(s *loadSession) (jig.Pending, error) {
 	for {
 		list, err := r.pending(s.n, "kind=approval&session="+url.QueryEscape(s.session))
 		if err != nil || len(list) > 0 {
@@ -133,7 +133,7 @@ func first(list []jig.Pending) jig.Pending {
 }
 
 // decide decides a call that waits. If the answer to the decision got lost, the next one may be refused.
-func (r *rush) decide(s *rushed, asked jig.Pending) error {
+func (r *loadTest) decide(s *loadSession, asked jig.Pending) error {
 	answer := jig.AnswerApprove
 	if s.deny {
 		answer = jig.AnswerDeny
@@ -159,7 +159,7 @@ func (r *rush) decide(s *rushed, asked jig.Pending) error {
 }
 
 // reconcile tells the truth about calls whose outcome got lost, until it is stopped.
-func (r *rush) reconcile(stop <-chan struct{}) error {
+func (r *loadTest) reconcile(stop <-chan struct{}) error {
 	for {
 		select {
 		case <-stop:
@@ -183,7 +183,7 @@ func (r *rush) reconcile(stop <-chan struct{}) error {
 }
 
 // ends waits for the end of a session.
-func (r *rush) ends(s *rushed) (result protocol.SessionResult, err error) {
+func (r *loadTest) ends(s *loadSession) (result protocol.SessionResult, err error) {
 	for {
 		said, err := r.do(r.ctx, s.n, http.MethodGet, "/v1/sessions/"+s.session+"/result?wait=30", nil)
 		if err != nil || said.status/100 != 2 {
@@ -195,10 +195,10 @@ func (r *rush) ends(s *rushed) (result protocol.SessionResult, err error) {
 	}
 }
 
-// heardAll holds the events that one subscriber has received.
-type heardAll struct {
+// receivedEvents holds the events that one subscriber has received.
+type receivedEvents struct {
 	// of is the session.
-	of *rushed
+	of *loadSession
 	// seqs are the sequence numbers of the events, in the order in which they arrived.
 	seqs []int64
 	// connects counts how often the subscriber connected.
@@ -211,7 +211,7 @@ func TestChaos_ServersUnderLoad(t *testing.T) { //nolint:paralleltest // it stop
 	starts, seed := chaos(t, 500, 60, 20)
 	random := rand.New(rand.NewPCG(uint64(seed), 4))
 	decisions, subscribers := 2*starts/5, 2*starts
-	d := open(t)
+	d := startEnv(t)
 	// All clients share an address, so only the limits of credentials apply.
 	settings := []string{"JIG_HTTP_RATE_ADDRESS=0", "JIG_HTTP_RATE_KEY=" + fmt.Sprint(max(20, starts/5))}
 	one, two := d.serve(settings...), d.serve(settings...)
@@ -222,7 +222,7 @@ func TestChaos_ServersUnderLoad(t *testing.T) { //nolint:paralleltest // it stop
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	r := &rush{desk: d, crowd: newCrowd(keys, one, two), tenant: tenant, receiver: newReceiver(t), ctx: ctx}
+	r := &loadTest{testEnv: d, retryingClients: newRetryingClients(keys, one, two), tenant: tenant, receiver: newReceiver(t), ctx: ctx}
 
 	// Sessions that wait for a decision when everything begins.
 	asking := r.sessions("asks", decisions, true)
@@ -238,8 +238,8 @@ func TestChaos_ServersUnderLoad(t *testing.T) { //nolint:paralleltest // it stop
 	r.accepted.Store(0)
 
 	working := r.sessions("works", starts, false)
-	all := append(append([]*rushed{}, asking...), working...)
-	heard := make([]heardAll, subscribers)
+	all := append(append([]*loadSession{}, asking...), working...)
+	heard := make([]receivedEvents, subscribers)
 	stop, done := make(chan struct{}), make(chan struct{})
 	var beside sync.WaitGroup
 	beside.Go(func() { r.say(r.reconcile(stop)) })
@@ -287,14 +287,14 @@ func TestChaos_ServersUnderLoad(t *testing.T) { //nolint:paralleltest // it stop
 }
 
 // say reports an error.
-func (r *rush) say(err error) {
+func (r *loadTest) say(err error) {
 	if err != nil {
 		r.t.Errorf("%v", err)
 	}
 }
 
 // together calls do for 0 to n-1 at the same time.
-func (r *rush) together(n int, do func(i int) error) {
+func (r *loadTest) together(n int, do func(i int) error) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { r.say(do(i)) })
@@ -303,7 +303,7 @@ func (r *rush) together(n int, do func(i int) error) {
 }
 
 // requireEnded checks that a session has ended as it must, and that each of its effects happened once.
-func (r *rush) requireEnded(s *rushed) error {
+func (r *loadTest) requireEnded(s *loadSession) error {
 	result, err := r.ends(s)
 	if err != nil {
 		return err
@@ -328,7 +328,7 @@ func (r *rush) requireEnded(s *rushed) error {
 }
 
 // requireSessions checks that the tenant has exactly the sessions that were started.
-func (r *rush) requireSessions(want int) {
+func (r *loadTest) requireSessions(want int) {
 	r.t.Helper()
 	found, cursor := map[string]bool{}, ""
 	for {
@@ -351,7 +351,7 @@ func (r *rush) requireSessions(want int) {
 }
 
 // requireHeard checks the log of each session, and that each subscriber received every event of its session once and in order.
-func (r *rush) requireHeard(heard []heardAll) {
+func (r *loadTest) requireHeard(heard []receivedEvents) {
 	r.t.Helper()
 	lengths := map[string]int{}
 	connects := 0
@@ -370,7 +370,7 @@ func (r *rush) requireHeard(heard []heardAll) {
 
 // requireLog checks that a session's log has no gaps, that each call ended once and that each decision took effect once. It returns the number
 // of events up to the session's end. Only the refusal of a decision that was sent twice may follow, and subscribers may have gone by then.
-func (r *rush) requireLog(s *rushed) int {
+func (r *loadTest) requireLog(s *loadSession) int {
 	t := r.t
 	t.Helper()
 	list, err := r.Events(t.Context(), r.tenant, s.session, 0)

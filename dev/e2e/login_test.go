@@ -11,13 +11,13 @@ import (
 	"github.com/jig-run/jig/dev/internal/port"
 )
 
-// loginOffice starts an identity provider and two servers on which its people log in.
-func loginOffice(t *testing.T) (o office, p *provider, one, two *replica) {
+// loginTenant starts an identity provider and two servers on which its people log in.
+func loginTenant(t *testing.T) (o tenantEnv, p *identityProvider, one, two *serverProcess) {
 	t.Helper()
-	o = newOffice(t)
+	o = newTenantEnv(t)
 	address, err := port.Claim(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
-	p = newProvider(t, "http://"+address)
+	p = newIdentityProvider(t, "http://"+address)
 	return o, p, o.serveAt(address, p.bound(o.tenant, nil), clientSecret), o.serve(p.bound(o.tenant, nil), clientSecret)
 }
 
@@ -34,7 +34,7 @@ func (c cookied) me() (int, whoami) {
 // neither the provider's answer nor the cookie can be used again.
 func TestLogin_WithABrowser(t *testing.T) {
 	t.Parallel()
-	o, p, one, two := loginOffice(t)
+	o, p, one, two := loginTenant(t)
 	o.install("tenant.yaml", p.people(o.tenant, "author", ""), o.trusting)
 	ana := newBrowser(t)
 	asked := ana.open(one.url + "/v1/login?return_to=/v1/me")
@@ -43,9 +43,9 @@ func TestLogin_WithABrowser(t *testing.T) {
 	seen := ana.signIn(p, asked, "ana")
 	require.Equal(t, one.url+"/v1/me", seen.at.String())
 	require.Contains(t, seen.body, `"principal":"ana"`)
-	for _, r := range []*replica{one, two} {
+	for _, r := range []*serverProcess{one, two} {
 		require.True(t, eventually(t.Context(), patience, func() bool {
-			status, me := cookied{caller{r, ""}, ana.header(one.url + "/")}.me()
+			status, me := cookied{apiClient{r, ""}, ana.header(one.url + "/")}.me()
 			return status == http.StatusOK && me.Principal == "ana" && me.Name == "Ana Ferreira" && me.Credential.Kind == "login" &&
 				strings.Join(me.Groups, " ") == "finance" && strings.Join(me.Credential.Scopes, " ") == "author read run"
 		}))
@@ -61,8 +61,8 @@ func TestLogin_WithABrowser(t *testing.T) {
 	// The provider's answer again, with the cookie of the attempt as it was: on both servers, the login does not count.
 	back := ana.visited[len(ana.visited)-2]
 	require.Equal(t, "/v1/login/callback", back.Path)
-	for _, r := range []*replica{one, two} {
-		thief := cookied{caller{r, ""}, attempt}
+	for _, r := range []*serverProcess{one, two} {
+		thief := cookied{apiClient{r, ""}, attempt}
 		answer, body = thief.send(http.MethodGet, back.RequestURI(), nil)
 		require.Equal(t, http.StatusForbidden, answer.StatusCode, string(body))
 		require.Contains(t, string(body), `"reason":"login"`)
@@ -94,9 +94,9 @@ func TestLogin_WithABrowser(t *testing.T) {
 	o.install("tenant.yaml", p.people(o.tenant, "author", "    disabled: true\n"), func(id string) {
 		o.signal(id, "approve", map[string]string{"call": "1.1", "by": "robot"})
 	})
-	for _, r := range []*replica{one, two} {
+	for _, r := range []*serverProcess{one, two} {
 		require.True(t, eventually(t.Context(), patience, func() bool {
-			answer, _ := cookied{caller{r, ""}, other.cookies}.send(http.MethodGet, "/v1/me", nil)
+			answer, _ := cookied{apiClient{r, ""}, other.cookies}.send(http.MethodGet, "/v1/me", nil)
 			return answer.StatusCode == http.StatusForbidden
 		}))
 	}
@@ -105,15 +105,15 @@ func TestLogin_WithABrowser(t *testing.T) {
 // An owner makes an API key on one server and revokes it there. The other one refuses it from then on and ends its stream.
 func TestAPIKeys_OverHTTP(t *testing.T) {
 	t.Parallel()
-	o, p, one, two := loginOffice(t)
+	o, p, one, two := loginTenant(t)
 	o.install("tenant.yaml", p.people(o.tenant, "owner", ""), o.trusting)
-	ana := caller{one, p.token("ana", "")}
+	ana := apiClient{one, p.token("ana", "")}
 	ana.is("author", "decide", "manage", "operate", "read", "run")
 	answer, body := ana.send(http.MethodPost, "/v1/api-keys", map[string]any{"principal": "ci", "name": "nightly"})
 	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
 	var made struct{ ID, Key, Principal string }
 	require.NoError(t, json.Unmarshal(body, &made))
-	ci := caller{two, made.Key}
+	ci := apiClient{two, made.Key}
 	require.Equal(t, "ci", get[whoami](ci, "/v1/me").Principal)
 	answer, body = ci.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "s1", "document": writer()})
 	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))

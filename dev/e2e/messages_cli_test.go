@@ -25,7 +25,7 @@ Follow the script.
 // denied or failed. A run that waits for a person says so, also if another call waits behind it.
 func TestCommandLine_MessagesAndEventsTakeEffect(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	tag := strings.ToLower(d.name[:8])
 	says := func(id, text string) {
 		require.True(t, eventually(t.Context(), patience, func() bool { return strings.Contains(d.jig("result", id).out, text) }), text)

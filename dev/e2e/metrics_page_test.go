@@ -16,10 +16,10 @@ func TestMetricsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	address := freeAddress(t)
-	d := open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1", "JIG_METRICS_ADDRESS="+address)
-	m := &manual{office: office{tenant: "default", desk: d}}
+	d := startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1", "JIG_METRICS_ADDRESS="+address)
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: "default", testEnv: d}}
 	ran := 0
-	for _, f := range fences(t, metricsPage) {
+	for _, f := range codeBlocks(t, metricsPage) {
 		switch f.language {
 		case "sh":
 			m.run(f.body, "", 0)

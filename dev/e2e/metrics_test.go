@@ -104,14 +104,14 @@ func TestMetrics_OfASession(t *testing.T) {
 	r := newReceiver(t)
 	addresses := []string{freeAddress(t), freeAddress(t)}
 	settings := []string{"ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL=" + model.URL}
-	d := open(t, append(settings, "JIG_METRICS_ADDRESS="+addresses[0])...)
-	other := newDesk(t, append(settings, "JIG_METRICS_ADDRESS="+addresses[1], "JIG_TASK_QUEUE="+d.queue)...)
+	d := startEnv(t, append(settings, "JIG_METRICS_ADDRESS="+addresses[0])...)
+	other := newTestEnv(t, append(settings, "JIG_METRICS_ADDRESS="+addresses[1], "JIG_TASK_QUEUE="+d.queue)...)
 	other.start()
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		_, err := scrapeText(t.Context(), addresses[1])
 		return err == nil
 	}))
-	s := d.spends("metrics", "limits: [{name: day, level: tenant, window: day, tokens: 170}]")
+	s := d.withBudget("metrics", "limits: [{name: day, level: tenant, window: day, tokens: 170}]")
 	document := map[string]any{"documents": []map[string]string{{"path": "metrics.yaml", "body": metricsPolicy}}}
 	call := func(tool string, input any, status jig.CallStatus) string {
 		in := callInput(tool, input)

@@ -19,11 +19,11 @@ import (
 	"github.com/jig-run/jig/internal/modeltest"
 )
 
-// withModel opens a desk whose worker talks to a stand-in for both providers.
-func withModel(t *testing.T, reply func(modeltest.Request) modeltest.Reply) *desk {
+// withModel returns an environment whose worker talks to a stand-in for both providers.
+func withModel(t *testing.T, reply func(modeltest.Request) modeltest.Reply) *testEnv {
 	t.Helper()
 	server := modeltest.Func(t, reply)
-	return open(t,
+	return startEnv(t,
 		"ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+server.URL,
 		"OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL(),
 	)
@@ -38,7 +38,7 @@ func ask(tool, arguments string) modeltest.Call {
 }
 
 // converse starts a session with a model instead of a script.
-func (d *desk) converse(model, tools string) string {
+func (d *testEnv) converse(model, tools string) string {
 	d.t.Helper()
 	document := fmt.Sprintf("---\nname: probe\ndescription: Talks to a model for a test.\nmodel: %s\ntools: %s\n---\nDo what you are asked.\n", model, tools)
 	started, err := d.Start(d.t.Context(), client.StartOptions{Document: document, DocumentName: "probe.md", Task: "go", Principal: jig.Principal{ID: "tester"}})
@@ -223,7 +223,7 @@ func TestModel_IsAskedByAnotherWorkerWhenOneStops(t *testing.T) {
 	})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stopped })) // the worker waits for it at its end
 	defer slow.Close()
-	d := open(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL(), "JIG_STOP_TIMEOUT=100ms",
+	d := startEnv(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL(), "JIG_STOP_TIMEOUT=100ms",
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+slow.URL, "OTEL_EXPORTER_OTLP_TIMEOUT=2000")
 	id := d.converse("openai/gpt-test", `["test.echo"]`)
 	<-asked

@@ -16,17 +16,17 @@ func TestModelsPage_Works(t *testing.T) {
 	t.Parallel()
 	server := modeltest.New(t, modeltest.Text("Dear Ana,\nthe release is out."))
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: "letters", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=letters", "NO_COLOR=1",
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: "letters", testEnv: startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=letters", "NO_COLOR=1",
 		"OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())}}
 	then := []func(){
 		func() { m.says("Dear Ana,\nthe release is out.\n", "✓ session completed")("") },
 		func() {
 			m.says(`"type":"session.completed"`)("")
-			require.NotContains(t, m.said.out, `"attempt"`)
+			require.NotContains(t, m.last.out, `"attempt"`)
 		},
 	}
 	ran := 0
-	for _, f := range fences(t, modelsPage) {
+	for _, f := range codeBlocks(t, modelsPage) {
 		switch f.language {
 		case "markdown":
 			require.Contains(t, f.before, "`writer.md`")

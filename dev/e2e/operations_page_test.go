@@ -27,7 +27,7 @@ const operationsPage = "docs/operations.md"
 func proxied(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, f := range fences(t, operationsPage) {
+	for _, f := range codeBlocks(t, operationsPage) {
 		if f.section == "Two servers behind a proxy" {
 			require.Empty(t, found[f.language], "the section has two blocks of this language")
 			found[f.language] = f.body
@@ -42,11 +42,11 @@ func proxied(t *testing.T) map[string]string {
 func TestOperationsPage_TwoServersBehindAProxy(t *testing.T) {
 	t.Parallel()
 	parts := proxied(t)
-	d := open(t)
+	d := startEnv(t)
 	front, err := port.Claim(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
 	d.env = append(d.env, "JIG_URL=http://"+front)
-	var servers []*replica
+	var servers []*serverProcess
 	var addresses []string
 	for range 2 {
 		address, err := port.Claim(t.Context(), "127.0.0.1:0")
@@ -55,7 +55,7 @@ func TestOperationsPage_TwoServersBehindAProxy(t *testing.T) {
 		servers, addresses = append(servers, d.serveAt(address, settings...)), append(addresses, address)
 	}
 	proxy(t, front, addresses, parts["nginx"])
-	c := caller{&replica{t: t, url: "http://" + front}, d.apiKey(jig.DefaultTenant, everything()...)}
+	c := apiClient{&serverProcess{t: t, url: "http://" + front}, d.apiKey(jig.DefaultTenant, everything()...)}
 	d.env = append(d.env, "JIG_API_KEY="+c.key)
 	page := func() {
 		got := d.command("sh", "-ec", parts["sh"])
@@ -63,7 +63,7 @@ func TestOperationsPage_TwoServersBehindAProxy(t *testing.T) {
 		require.Equal(t, parts["text"], got.out)
 	}
 	page()
-	direct := caller{servers[0], c.key}
+	direct := apiClient{servers[0], c.key}
 	answer, body := direct.send(http.MethodGet, "/v1/me", nil)
 	require.Equal(t, http.StatusMisdirectedRequest, answer.StatusCode, "a request past the proxy names another host: %s", body)
 
@@ -108,7 +108,7 @@ func proxy(t *testing.T, front string, servers []string, configuration string) {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
-		standIn(t, front, servers)
+		goProxy(t, front, servers)
 		return
 	}
 	_, number, err := net.SplitHostPort(front)
@@ -143,8 +143,8 @@ func proxy(t *testing.T, front string, servers []string, configuration string) {
 	}), "nginx does not answer")
 }
 
-// standIn is a proxy that does what the page asks of one.
-func standIn(t *testing.T, front string, servers []string) {
+// goProxy is a proxy that does what the page asks of one.
+func goProxy(t *testing.T, front string, servers []string) {
 	t.Helper()
 	var turn atomic.Int64
 	p := &httputil.ReverseProxy{

@@ -15,7 +15,7 @@ const orderPage = "docs/order.md"
 func TestOrderPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: "ordered", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=ordered", "NO_COLOR=1")}}
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: "ordered", testEnv: startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=ordered", "NO_COLOR=1")}}
 	report := jig.SessionID(m.tenant, "report")
 	counts := func(status jig.CallStatus, n int) func() {
 		return func() {

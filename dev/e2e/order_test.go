@@ -14,18 +14,18 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// line is an external system that records the requests in the order in which they arrive. It answers a request only when the test lets it.
-type line struct {
+// orderedServer is an external system that records the requests in the order in which they arrive. It answers a request only when the test lets it.
+type orderedServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	arrived []string
 	let     map[string]chan struct{}
 }
 
-// newLine returns a system that holds the requests with these names until they are released.
-func newLine(t *testing.T, held ...string) *line {
+// newOrderedServer returns a system that holds the requests with these names until they are released.
+func newOrderedServer(t *testing.T, held ...string) *orderedServer {
 	t.Helper()
-	l := &line{let: map[string]chan struct{}{}}
+	l := &orderedServer{let: map[string]chan struct{}{}}
 	for _, name := range held {
 		l.let[name] = make(chan struct{})
 	}
@@ -51,14 +51,14 @@ func newLine(t *testing.T, held ...string) *line {
 	return l
 }
 
-func (l *line) order() []string {
+func (l *orderedServer) order() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.arrived)
 }
 
 // comes waits until a request has arrived a number of times.
-func (l *line) comes(t *testing.T, name string, times int) {
+func (l *orderedServer) comes(t *testing.T, name string, times int) {
 	t.Helper()
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		return len(slices.DeleteFunc(l.order(), func(other string) bool { return other != name })) >= times
@@ -78,7 +78,7 @@ const keyedRules = `    - when: pass == 1
 // Calls of one pass with the same key run one after another, in the order of the model's answer. Those with another key run beside them. A
 // worker that replaces a killed one keeps the order.
 func TestConcurrencyKeys_OrderCallsOfAPass(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
-	d, l := open(t), newLine(t, "a1")
+	d, l := startEnv(t), newOrderedServer(t, "a1")
 	id := d.run(agent("[test.serial]", keyedRules), map[string]any{"url": l.URL})
 	l.comes(t, "a1", 1)
 	l.comes(t, "b1", 1) // while a1 is still being answered
@@ -108,7 +108,7 @@ output: {}
 // A document sets the key of its calls.
 func TestConcurrencyKeys_OfDocuments(t *testing.T) {
 	t.Parallel()
-	o, l := joinOffice(t), newLine(t, "home1")
+	o, l := joinTenantEnv(t), newOrderedServer(t, "home1")
 	o.install("publish.yaml", orderedDocument, o.trusting)
 	rules := "    - when: pass == 1\n      calls:\n"
 	for _, call := range [][2]string{{"home", "home1"}, {"home", "home2"}, {"news", "news1"}, {"home", "home3"}} {

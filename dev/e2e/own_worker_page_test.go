@@ -21,13 +21,13 @@ const ownWorkerPage = "docs/your-own-worker.md"
 // made, tested and built, its worker is started, and a call of its tool is approved. Only jig-dev gets free ports, because tests run beside it.
 func TestOwnWorkerPage_Works(t *testing.T) {
 	t.Parallel()
-	m := &manual{office: office{tenant: jig.DefaultTenant, desk: alone(t)}}
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: jig.DefaultTenant, testEnv: isolatedEnv(t)}}
 	m.env = append(m.env, "NO_COLOR=1", "GOPROXY=off", "PATH="+strings.Join(
 		[]string{filepath.Dir(shared.cli.path(t)), filepath.Dir(shared.dev.path(t)), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	empty, err := os.ReadDir(m.dir)
 	require.NoError(t, err)
 	require.Empty(t, empty)
-	var servers, worker *background
+	var servers, worker *backgroundProcess
 	var building time.Duration
 	began := time.Now()
 	steps := []pageStep{
@@ -50,7 +50,7 @@ func TestOwnWorkerPage_Works(t *testing.T) {
 		{"cents=200000", 4, func() { require.NoFileExists(t, filepath.Join(m.dir, "orders", "1042.refund-3.json")) }},
 	}
 	ran := 0
-	for _, f := range fences(t, ownWorkerPage) {
+	for _, f := range codeBlocks(t, ownWorkerPage) {
 		if f.language == "text" {
 			m.shows(f)
 			continue
@@ -85,18 +85,18 @@ func TestOwnWorkerPage_Works(t *testing.T) {
 	require.NotContains(t, servers.end(t), "level=ERROR", "a normal stop shows no errors")
 }
 
-// background is a program that runs beside the others.
-type background struct {
+// backgroundProcess is a program that runs beside the others.
+type backgroundProcess struct {
 	cmd *exec.Cmd
 	out *os.File
 }
 
 // background starts a command line that runs until the test ends it.
-func (m *manual) background(line string) *background {
+func (m *pageRunner) background(line string) *backgroundProcess {
 	m.t.Helper()
 	out, err := os.Create(filepath.Join(m.t.TempDir(), "out.txt"))
 	require.NoError(m.t, err)
-	b := &background{cmd: exec.Command("bash", "-c", "exec "+line), out: out}
+	b := &backgroundProcess{cmd: exec.Command("bash", "-c", "exec "+line), out: out}
 	b.cmd.Env, b.cmd.Dir, b.cmd.Stdout, b.cmd.Stderr = m.env, m.dir, out, out
 	require.NoError(m.t, b.cmd.Start())
 	m.t.Cleanup(func() {
@@ -108,7 +108,7 @@ func (m *manual) background(line string) *background {
 }
 
 // says waits until the program has printed a text.
-func (b *background) says(t *testing.T, text string) {
+func (b *backgroundProcess) says(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		said, err := os.ReadFile(b.out.Name())
@@ -117,7 +117,7 @@ func (b *background) says(t *testing.T, text string) {
 }
 
 // end stops the program as Ctrl-C would and returns what it prints from then on. On a busy machine, Temporal reports errors while it starts.
-func (b *background) end(t *testing.T) string {
+func (b *backgroundProcess) end(t *testing.T) string {
 	t.Helper()
 	before := len(textOf(t, b.out.Name()))
 	require.NoError(t, b.cmd.Process.Signal(syscall.SIGTERM))

@@ -12,7 +12,7 @@ import (
 )
 
 // requireWaits checks that Temporal shows that a session waits for people: in the query, the current details and the search attributes.
-func (d *desk) requireWaits(id, below, call, via string) {
+func (d *testEnv) requireWaits(id, below, call, via string) {
 	d.t.Helper()
 	pending := d.waiting(id).Pending
 	require.Len(d.t, pending, 1)
@@ -27,7 +27,7 @@ func (d *desk) requireWaits(id, below, call, via string) {
 // and disappears when it is answered.
 func TestTemporal_ShowsWaitingCallsOfAChild(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	tag := strings.ToLower(d.queue[len(d.queue)-6:])
 	middle, last := "middle-"+tag, "last-"+tag
 	twice := agent(`["test.*"]`, `    - when: pass <= 2
@@ -59,7 +59,7 @@ func TestTemporal_ShowsWaitingCallsOfAChild(t *testing.T) {
 // A composition with an agent step, and a single call that starts an agent, wait while their agent waits.
 func TestTemporal_ShowsWaitingCallsOfAnAgentStep(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	last := "last-" + strings.ToLower(d.name[:8])
 	d.register(map[string]string{"last.md": named(agent(`["test.*"]`, gatedRules), last)})
 	id := d.compose(fmt.Sprintf(`kind: composition

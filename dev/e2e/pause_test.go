@@ -14,7 +14,7 @@ import (
 )
 
 // lines returns the lines of the worker's log, which is JSON, about a session.
-func (d *desk) lines(session string) []map[string]any {
+func (d *testEnv) lines(session string) []map[string]any {
 	d.t.Helper()
 	out, err := os.ReadFile(d.log.Name())
 	require.NoError(d.t, err)
@@ -32,7 +32,7 @@ func (d *desk) lines(session string) []map[string]any {
 // for each call that ended.
 func TestPause_IsSeenByWhoeverWaits(t *testing.T) {
 	t.Parallel()
-	d := open(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
+	d := startEnv(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
 	file := d.file("probe.md", agent(`["test.*"]`, `    - when: pass == 1
       calls:
         - {tool: test.nothere, input: {}}
@@ -44,7 +44,7 @@ func TestPause_IsSeenByWhoeverWaits(t *testing.T) {
 	_, err := d.Pause(t.Context(), request)
 	require.NoError(t, err)
 	id := newID(jig.DefaultTenant)
-	ended := make(chan said, 1)
+	ended := make(chan commandResult, 1)
 	go func() { ended <- d.jig("run", file, "--id", jig.ClientID(id)) }()
 	tried := func() int { return len(d.eventsSoFar(id, jig.EventToolPaused)) }
 	require.True(t, eventually(t.Context(), patience, func() bool { return tried() == 1 }))
@@ -75,7 +75,7 @@ func TestPause_IsSeenByWhoeverWaits(t *testing.T) {
 // A call that a person denies is logged like the others, once, also if the decision is sent twice; so is one that a person answers for.
 func TestDeniedCalls_AreLogged(t *testing.T) {
 	t.Parallel()
-	d := open(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
+	d := startEnv(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
 	r := newReceiver(t)
 	id := d.run(agent(`["test.*"]`, `    - when: pass == 1
       calls:

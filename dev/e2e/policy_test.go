@@ -13,7 +13,7 @@ import (
 // A registered policy allows and denies calls at once. At execution it also denies calls that were approved before it was registered.
 func TestPolicy_RulesApply(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	tenant := "policy-" + d.name[:8]
 	trigger := func(tool string, input any) protocol.CallResult {
 		in := callInput(tool, input)

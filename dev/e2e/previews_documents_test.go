@@ -19,13 +19,13 @@ rules:
 `
 
 // puts makes the call that registers a document, and returns it.
-func (o office) puts(path, body string) protocol.CallResult {
+func (o tenantEnv) puts(path, body string) protocol.CallResult {
 	o.t.Helper()
 	return o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": path, "body": body}}})
 }
 
 // foresees waits for the approval of a call whose preview contains a text, and returns it.
-func (o office) foresees(id, text string) jig.Pending {
+func (o tenantEnv) foresees(id, text string) jig.Pending {
 	o.t.Helper()
 	return o.until(id, func(v jig.SessionView) bool {
 		return len(v.Pending) == 1 && v.Pending[0].Preview != nil &&
@@ -34,7 +34,7 @@ func (o office) foresees(id, text string) jig.Pending {
 }
 
 // foreseesNothing waits for the approval of a call that has no preview, with the reason.
-func (o office) foreseesNothing(id, why string) {
+func (o tenantEnv) foreseesNothing(id, why string) {
 	o.t.Helper()
 	o.until(id, func(v jig.SessionView) bool {
 		return len(v.Pending) == 1 && v.Pending[0].Preview != nil && strings.Contains(v.Pending[0].Preview.Missing, why)
@@ -42,7 +42,7 @@ func (o office) foreseesNothing(id, why string) {
 }
 
 // agreesLater approves what was shown while there is no worker, then starts one, and returns what became of the approval.
-func (o office) agreesLater(id string, shown jig.Pending) jig.Ruled {
+func (o tenantEnv) agreesLater(id string, shown jig.Pending) jig.Ruled {
 	o.t.Helper()
 	decided := make(chan jig.Ruled, 1)
 	go func() {
@@ -53,7 +53,7 @@ func (o office) agreesLater(id string, shown jig.Pending) jig.Ruled {
 }
 
 // staleFor checks that an approval was refused because the call of a tool is not what was shown any more.
-func (o office) staleFor(tool string, ruled jig.Ruled) {
+func (o tenantEnv) staleFor(tool string, ruled jig.Ruled) {
 	o.t.Helper()
 	require.Equal(o.t, jig.DecisionRefused, ruled.Outcome)
 	require.Contains(o.t, ruled.Reason, "not approved yet: what "+tool+" would change is not what was shown any more")
@@ -63,7 +63,7 @@ func (o office) staleFor(tool string, ruled jig.Ruled) {
 // call asks again, with what it would loosen now, although the worker was killed between the steps.
 func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newTenantEnv(t)
 	o.install("shop.yaml", strings.Replace(guardedShop, "quorum: 3", "quorum: 2", 1), o.trusting)
 	loose := strings.Replace(guardedShop, ", quorum: 3", "", 1)
 	call := o.puts("shop.yaml", loose)
@@ -90,7 +90,7 @@ func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
 // An installation that was shown over one version is not approved over another, and a removal shows which rules go.
 func TestPreview_OfBundles(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newTenantEnv(t)
 	bundle := func(version, policy string) map[string]any {
 		return bundleFiles(map[string]string{
 			"bundle.yaml": "kind: bundle\nname: shop\nversion: " + version + "\ndescription: The rules of the shop.\n", "shop.yaml": policy,
@@ -129,7 +129,7 @@ output: "${vars.text}"
 // The preview of a composition follows what it reads, and survives a killed worker like that of a tool in code.
 func TestPreview_OfACompositionFollowsWhatItReads(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newTenantEnv(t)
 	name := "n" + o.name[:8] + ".amend"
 	o.install("amend.yaml", strings.Replace(amending, "NAME.amend", name, 1), o.trusting)
 	note := o.workdir("note.txt")
@@ -154,7 +154,7 @@ func TestPreview_OfACompositionFollowsWhatItReads(t *testing.T) {
 // A thin tool that asks shows the entity that it would create. Once the entity exists, the preview says so.
 func TestPreview_OfAThinTool(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, "JIG_PERMISSIONS=*")
+	o := newTenantEnv(t, "JIG_PERMISSIONS=*")
 	o.install("note.yaml", "kind: entity_type\nname: note\ndescription: A note that somebody took.\nfields:\n  - {name: text, type: text, required: true}\n", o.trusting)
 	name := "n" + o.name[:8] + ".keep"
 	o.install("keep.yaml", "kind: thin_tool\nname: "+name+`

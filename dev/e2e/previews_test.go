@@ -19,7 +19,7 @@ const previewsPage = "docs/previews.md"
 func TestPreviewsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: jig.DefaultTenant, desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")}}
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: jig.DefaultTenant, testEnv: startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")}}
 	m.name = "hours"
 	file := filepath.Join(m.dir, "hours.txt")
 	steps := []struct {
@@ -30,13 +30,13 @@ func TestPreviewsPage_Works(t *testing.T) {
 		{0, func() { require.Equal(t, "Closed on Monday\n", textOf(t, file)) }},
 		{0, func() { require.Equal(t, "Open from 9 to 6", textOf(t, file)) }},
 		{3, func() {}},
-		{0, func() { require.Contains(t, m.said.out, "kind: policy\nname: shop\n") }},
+		{0, func() { require.Contains(t, m.last.out, "kind: policy\nname: shop\n") }},
 		{3, func() { require.Equal(t, "Open from 9 to 6", textOf(t, file)) }},
 		{0, func() { require.Equal(t, "Open from 10 to 6", textOf(t, file)) }},
 	}
 	require.NoError(t, os.RemoveAll(file))
 	ran := 0
-	for _, f := range fences(t, previewsPage) {
+	for _, f := range codeBlocks(t, previewsPage) {
 		switch f.language {
 		case "sh":
 			require.Less(t, ran, len(steps), "the page has commands that this test has no step for:\n%s", f.body)
@@ -54,7 +54,7 @@ func TestPreviewsPage_Works(t *testing.T) {
 }
 
 // writes starts a call of file.write and returns its session.
-func (d *desk) writes(name, content string) string {
+func (d *testEnv) writes(name, content string) string {
 	d.t.Helper()
 	started, err := d.StartCall(d.t.Context(), callInput("file.write", map[string]any{"path": name, "content": content}), "")
 	require.NoError(d.t, err)
@@ -62,7 +62,7 @@ func (d *desk) writes(name, content string) string {
 }
 
 // previewed waits for the approval of a session's call and returns it with its preview.
-func (d *desk) previewed(id, change string) jig.Pending {
+func (d *testEnv) previewed(id, change string) jig.Pending {
 	d.t.Helper()
 	view := d.until(id, func(v jig.SessionView) bool {
 		return len(v.Pending) == 1 && v.Pending[0].Preview != nil && strings.Contains(strings.Join(v.Pending[0].Preview.Changes, "\n"), change)
@@ -70,7 +70,7 @@ func (d *desk) previewed(id, change string) jig.Pending {
 	return view.Pending[0]
 }
 
-func (d *desk) agrees(id string, p jig.Pending) jig.Ruled {
+func (d *testEnv) agrees(id string, p jig.Pending) jig.Ruled {
 	d.t.Helper()
 	ruled, err := d.Decide(d.t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: p.Call, By: "fay", Answer: jig.AnswerApprove, Digest: p.Digest}})
 	require.NoError(d.t, err)
@@ -82,7 +82,7 @@ func (d *desk) agrees(id string, p jig.Pending) jig.Ruled {
 // shown: it refuses the approval and asks again. An approval of what is shown then survives another killed worker.
 func TestPreview_SurvivesAKilledWorker(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	at := filepath.Join(d.dir, "notes.md")
 	require.NoError(t, os.WriteFile(at, []byte("one\n"), 0o600))
 	id := d.writes("notes.md", "mine\n")
@@ -119,7 +119,7 @@ func TestPreview_SurvivesAKilledWorker(t *testing.T) {
 // The file changes at random moments. Each call writes over exactly the content that its last preview showed, or asks again, or ends.
 func TestPreview_RacesEndToEnd(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	random := rand.New(rand.NewPCG(13, 31))
 	for n := range 20 {
 		name := fmt.Sprint("race-", n)

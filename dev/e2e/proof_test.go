@@ -22,9 +22,9 @@ import (
 
 const proofPage = "docs/proof.md"
 
-// vouching is a desk with the keys of docs/proof.md, whose tenant demands that its server vouches for starts.
-type vouching struct {
-	*desk
+// proofEnv is an environment with the keys of docs/proof.md, whose tenant demands that its server vouches for starts.
+type proofEnv struct {
+	*testEnv
 	tenant string
 	// key is the id of the first server's key.
 	key string
@@ -34,7 +34,7 @@ type vouching struct {
 }
 
 // run runs the next commands of the page, after some replacements, and returns what they print.
-func (v *vouching) run(old ...string) said {
+func (v *proofEnv) run(old ...string) commandResult {
 	v.t.Helper()
 	require.NotEmpty(v.t, v.blocks)
 	script := strings.NewReplacer(append(old, "--tenant acme", "--tenant "+v.tenant)...).Replace(v.blocks[0])
@@ -42,15 +42,15 @@ func (v *vouching) run(old ...string) said {
 	return v.command("sh", "-ec", script)
 }
 
-func newVouching(t *testing.T) *vouching {
+func newProofEnv(t *testing.T) *proofEnv {
 	t.Helper()
-	v := &vouching{desk: newDesk(t, "PATH="+filepath.Dir(shared.cli.path(t))+":/usr/local/bin:/usr/bin:/bin")}
+	v := &proofEnv{testEnv: newTestEnv(t, "PATH="+filepath.Dir(shared.cli.path(t))+":/usr/local/bin:/usr/bin:/bin")}
 	v.tenant = v.name + "-proof"
 	var err error
 	v.db, err = store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(v.db.Close)
-	for _, f := range fences(t, proofPage) {
+	for _, f := range codeBlocks(t, proofPage) {
 		if f.language == "sh" {
 			v.blocks = append(v.blocks, f.body)
 		}
@@ -70,7 +70,7 @@ func newVouching(t *testing.T) *vouching {
 }
 
 // demand registers a tenant's document that demands that a server vouches for starts, with more in it, and waits until it takes effect.
-func (v *vouching) demand(tenant, more string) {
+func (v *proofEnv) demand(tenant, more string) {
 	v.t.Helper()
 	v.registerIn(tenant, map[string]string{"tenant.yaml": "kind: tenant\nname: " + tenant + "\nstarts: {proof: vouched}\n" + more})
 	require.True(v.t, eventually(v.t.Context(), patience, func() bool {
@@ -80,7 +80,7 @@ func (v *vouching) demand(tenant, more string) {
 }
 
 // serveWith starts a server with a key.
-func (v *vouching) serveWith(file string) *replica {
+func (v *proofEnv) serveWith(file string) *serverProcess {
 	v.t.Helper()
 	env := v.env
 	v.env = append(append([]string{}, env...), "JIG_SERVER_KEY="+filepath.Join(v.dir, file))
@@ -89,7 +89,7 @@ func (v *vouching) serveWith(file string) *replica {
 }
 
 // begins starts a session through a server and returns its id.
-func (c caller) begins(id string) string {
+func (c apiClient) begins(id string) string {
 	c.t.Helper()
 	answer, body := c.send(http.MethodPost, "/v1/sessions", map[string]any{"id": id, "document": writer(), "task": "write"})
 	require.Equal(c.t, http.StatusCreated, answer.StatusCode, string(body))
@@ -101,7 +101,7 @@ func (c caller) begins(id string) string {
 }
 
 // refusals returns why requests about a session were refused, according to the audit.
-func (v *vouching) refusals(session string) (reasons []string) {
+func (v *proofEnv) refusals(session string) (reasons []string) {
 	v.t.Helper()
 	rows, err := v.db.AuditRows(v.t.Context(), v.tenant, 0, 1000)
 	require.NoError(v.t, err)
@@ -118,8 +118,8 @@ func (v *vouching) refusals(session string) (reasons []string) {
 // Through the server everything works; the same requests at Temporal are refused, and the audit says so.
 func TestProof_OnlyTheServerStartsAndSteersSessions(t *testing.T) {
 	t.Parallel()
-	v := newVouching(t)
-	ana := caller{v.serveWith("server.key"), v.apiKey(v.tenant, everything()...)}
+	v := newProofEnv(t)
+	ana := apiClient{v.serveWith("server.key"), v.apiKey(v.tenant, everything()...)}
 	require.Equal(t, "vouched", get[map[string]any](ana, "/v1/me")["proof"])
 	id := ana.begins("first")
 	asked := ana.waits(id)
@@ -174,14 +174,14 @@ func TestProof_OnlyTheServerStartsAndSteersSessions(t *testing.T) {
 // A server's key is replaced while sessions start, and none is lost. What a revoked key signed is refused.
 func TestProof_KeysRotateUnderLoad(t *testing.T) {
 	t.Parallel()
-	v := newVouching(t)
+	v := newProofEnv(t)
 	v.blocks = v.blocks[1:] // the refused read
 	key := v.apiKey(v.tenant, everything()...)
-	old := caller{v.serveWith("server.key"), key}
+	old := apiClient{v.serveWith("server.key"), key}
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var started []string
-	load := func(c caller, name string, n int) {
+	load := func(c apiClient, name string, n int) {
 		for i := range n {
 			id := c.begins(fmt.Sprintf("%s-%d", name, i))
 			mu.Lock()
@@ -195,7 +195,7 @@ func TestProof_KeysRotateUnderLoad(t *testing.T) {
 	}
 	made := v.run()
 	require.Zero(t, made.code, made.err)
-	fresh := caller{v.serveWith("server-2.key"), key}
+	fresh := apiClient{v.serveWith("server-2.key"), key}
 	for n := range clients {
 		all.Go(func() { load(fresh, fmt.Sprintf("fresh-%d", n), each) })
 	}
@@ -224,8 +224,8 @@ func TestProof_KeysRotateUnderLoad(t *testing.T) {
 // A start waits for a worker, and counts when one comes.
 func TestProof_AStartMayWaitForAWorker(t *testing.T) {
 	t.Parallel()
-	v := newVouching(t)
-	ana := caller{v.serveWith("server.key"), v.apiKey(v.tenant, everything()...)}
+	v := newProofEnv(t)
+	ana := apiClient{v.serveWith("server.key"), v.apiKey(v.tenant, everything()...)}
 	v.kill()
 	id := ana.begins("patient")
 	v.start()

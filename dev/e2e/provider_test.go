@@ -67,22 +67,22 @@ var installed = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// provider is a running identity provider.
-type provider struct {
+// identityProvider is a running identity provider.
+type identityProvider struct {
 	t   *testing.T
 	url string
 	// audience is that of its access tokens.
 	audience string
 }
 
-// newProvider starts an identity provider whose logins return to an address of a server.
-func newProvider(t *testing.T, server string) *provider {
+// newIdentityProvider starts an identity provider whose logins return to an address of a server.
+func newIdentityProvider(t *testing.T, server string) *identityProvider {
 	t.Helper()
-	return newProviderFor(t, server, identityAudience)
+	return newIdentityProviderFor(t, server, identityAudience)
 }
 
-// newProviderFor starts an identity provider for an audience.
-func newProviderFor(t *testing.T, server, audience string) *provider {
+// newIdentityProviderFor starts an identity provider for an audience.
+func newIdentityProviderFor(t *testing.T, server, audience string) *identityProvider {
 	t.Helper()
 	dir, err := installed()
 	require.NoError(t, err, "the test needs Node.js and npm")
@@ -100,7 +100,7 @@ func newProviderFor(t *testing.T, server, audience string) *provider {
 			t.Logf("the identity provider's output:\n%s", tail(said.String(), 3000))
 		}
 	})
-	p := &provider{t: t, url: "http://" + address, audience: audience}
+	p := &identityProvider{t: t, url: "http://" + address, audience: audience}
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/.well-known/openid-configuration", nil)
 		require.NoError(t, err)
@@ -111,7 +111,7 @@ func newProviderFor(t *testing.T, server, audience string) *provider {
 }
 
 // token returns an access token for a person, of the kind that the provider's script lists.
-func (p *provider) token(person, kind string) string {
+func (p *identityProvider) token(person, kind string) string {
 	p.t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}, "resource": {p.audience + kind}, "scope": {"api"}}
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url+"/token", strings.NewReader(form.Encode()))
@@ -131,7 +131,7 @@ func (p *provider) token(person, kind string) string {
 }
 
 // bound writes a file that binds the provider to a tenant, and returns the setting that names it.
-func (p *provider) bound(tenant string, more map[string]any) string {
+func (p *identityProvider) bound(tenant string, more map[string]any) string {
 	p.t.Helper()
 	binding := map[string]any{
 		"issuer": p.url, "audience": p.audience, "tenant": tenant, "client_id": "jig-server", "client_secret_env": "TEST_CLIENT_SECRET",

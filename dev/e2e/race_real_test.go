@@ -30,16 +30,16 @@ rules:
   - {name: vast, when: "tool.name == 'test.once' && call.input.name.endsWith('-vast')", verdict: ask, approvers: {people: [cfo]}}
 `
 
-// arena is an office with one worker, which any of the schedules of decisions may kill.
-type arena struct {
-	office
+// raceEnv is an environment with one worker, which any of the schedules of decisions may kill.
+type raceEnv struct {
+	tenantEnv
 	receiver      *receiver
 	restarting    sync.Mutex
 	kills, resets atomic.Int64
 }
 
 // restart kills the worker and starts another.
-func (a *arena) restart() {
+func (a *raceEnv) restart() {
 	a.restarting.Lock()
 	defer a.restarting.Unlock()
 	a.kill()
@@ -50,9 +50,9 @@ func (a *arena) restart() {
 	_ = a.answers() //nolint:errcheck // the sessions show whether the worker works
 }
 
-// match plays one schedule: a session, and the concurrent actions on it that the seed determines.
-type match struct {
-	*arena
+// raceRun plays one schedule: a session, and the concurrent actions on it that the seed determines.
+type raceRun struct {
+	*raceEnv
 	random *rand.Rand
 	id     string
 	// names are the names that the calls send, by call.
@@ -62,7 +62,7 @@ type match struct {
 	log []string
 }
 
-func (m *match) note(format string, args ...any) {
+func (m *raceRun) note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.log = append(m.log, fmt.Sprintf(format, args...))
@@ -73,7 +73,7 @@ func (m *match) note(format string, args ...any) {
 func TestChaos_Race(t *testing.T) {
 	t.Parallel()
 	schedules, seed := chaos(t, 500, 60, 12)
-	a := &arena{office: newOffice(t), receiver: newReceiver(t)}
+	a := &raceEnv{tenantEnv: newTenantEnv(t), receiver: newReceiver(t)}
 	a.install("tenant.yaml", a.tenantDocument(""), a.trusting)
 	a.install("race.yaml", racePolicy, a.trusting)
 	require.True(t, eventually(t.Context(), patience, func() bool {
@@ -81,11 +81,11 @@ func TestChaos_Race(t *testing.T) {
 		return underRule(a.waiting(id).Pending[0])
 	}), "the policy is read within a second")
 
-	list := make([]*match, schedules)
+	list := make([]*raceRun, schedules)
 	var playing sync.WaitGroup
 	slots := make(chan struct{}, 12)
 	for n := range list {
-		list[n] = &match{arena: a, random: rand.New(rand.NewPCG(uint64(seed), uint64(1000+n))), names: map[string]string{}}
+		list[n] = &raceRun{raceEnv: a, random: rand.New(rand.NewPCG(uint64(seed), uint64(1000+n))), names: map[string]string{}}
 		slots <- struct{}{}
 		playing.Go(func() {
 			defer func() { <-slots }()
@@ -109,7 +109,7 @@ func TestChaos_Race(t *testing.T) {
 }
 
 // play starts the session, performs the seed's actions, and decides the calls that still wait.
-func (m *match) play(n int) error {
+func (m *raceRun) play(n int) error {
 	if err := m.begin(n); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (m *match) play(n int) error {
 }
 
 // begin starts a single call, or a session with several calls and a question, and waits until something waits for a person.
-func (m *match) begin(n int) error {
+func (m *raceRun) begin(n int) error {
 	prefix := []string{"race", "pair"}[m.random.IntN(2)]
 	input := func(call string) string {
 		m.names[call] = fmt.Sprintf("%s-%d-%s", prefix, n, strings.ReplaceAll(call, ".", "-"))
@@ -173,7 +173,7 @@ func (m *match) begin(n int) error {
 
 // action chooses a random action on the session. It draws all random numbers before it returns, so that a seed always gives the same
 // actions.
-func (m *match) action() func() {
+func (m *raceRun) action() func() {
 	by := []string{"ana", "ben", "cfo", "eve", "tester"}[m.random.IntN(5)]
 	call := []string{"1.1", "1.1", "1.1", "1.2", "1.2", "1.3"}[m.random.IntN(6)]
 	d := jig.Decision{Call: call, By: by, Answer: jig.AnswerApprove}
@@ -213,7 +213,7 @@ func (m *match) action() func() {
 
 // send sends one decision by signal or by update. It only logs errors (no worker, an ended session), because the checks at the end cover only
 // the outcomes of the calls.
-func (m *match) send(update bool, signal, name string, payload, updatePayload any) {
+func (m *raceRun) send(update bool, signal, name string, payload, updatePayload any) {
 	if !update {
 		m.note("signal %s %+v: %v", signal, payload, shared.temporal.SignalWorkflow(m.t.Context(), m.id, "", signal, payload))
 		return
@@ -222,7 +222,7 @@ func (m *match) send(update bool, signal, name string, payload, updatePayload an
 	m.note("update %s %+v: %+v %v", name, updatePayload, answer, err)
 }
 
-func (m *match) updateOnce(name, updateID string, payload any) (protocol.DecideResult, error) {
+func (m *raceRun) updateOnce(name, updateID string, payload any) (protocol.DecideResult, error) {
 	var answer protocol.DecideResult
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
@@ -236,7 +236,7 @@ func (m *match) updateOnce(name, updateID string, payload any) (protocol.DecideR
 }
 
 // twice sends the same update twice at the same time, which must give the same answer, and the same signal twice.
-func (m *match) twice(d jig.Decision) {
+func (m *raceRun) twice(d jig.Decision) {
 	id := "twice-" + jig.NewSessionID()
 	payload := protocol.Decisions{Decisions: []jig.Decision{d}}
 	var answers [2]protocol.DecideResult
@@ -257,7 +257,7 @@ func (m *match) twice(d jig.Decision) {
 }
 
 // reset resets the current run to its first workflow task.
-func (m *match) reset() {
+func (m *raceRun) reset() {
 	described, err := shared.temporal.DescribeWorkflowExecution(m.t.Context(), m.id, "")
 	if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		_, err = shared.temporal.ResetWorkflowExecution(m.t.Context(), &workflowservicepb.ResetWorkflowExecutionRequest{
@@ -272,7 +272,7 @@ func (m *match) reset() {
 }
 
 // end decides the calls and questions that still wait, until the session has ended in the store and in Temporal.
-func (m *match) end() error {
+func (m *raceRun) end() error {
 	deny, rounds := m.random.IntN(3) == 0, 0
 	over := eventually(m.t.Context(), patience, func() bool {
 		rounds++
@@ -303,7 +303,7 @@ func reviewers() []string { return []string{"ana", "ben", "cfo", "dora"} }
 
 // settle decides one waiting call or question. It reconciles an unknown outcome only after some seconds, because after a reset an abandoned
 // attempt may still be about to have the effect.
-func (m *match) settle(p jig.Pending, deny bool) {
+func (m *raceRun) settle(p jig.Pending, deny bool) {
 	switch p.Kind {
 	case jig.PendingQuestion:
 		for _, by := range reviewers() { // people who have delegated the decision can no longer decide
@@ -332,7 +332,7 @@ func (m *match) settle(p jig.Pending, deny bool) {
 }
 
 // executions returns how often a call's effect reached the outside, with its original or an edited name.
-func (m *match) executions(call string) int {
+func (m *raceRun) executions(call string) int {
 	sum := 0
 	for _, suffix := range []string{"", "-edited", "-vast"} {
 		requests, _ := m.receiver.count(m.names[call] + suffix)

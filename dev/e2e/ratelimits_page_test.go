@@ -13,8 +13,8 @@ const rateLimitsPage = "docs/rate-limits.md"
 func TestRateLimitsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: "paced", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=paced", "NO_COLOR=1")}}
-	p := paced{m.desk, m.tenant}
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: "paced", testEnv: startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=paced", "NO_COLOR=1")}}
+	p := rateLimitEnv{m.testEnv, m.tenant}
 	second := jig.SessionID(m.tenant, "second")
 	then := []func(){
 		func() { p.knows() },

@@ -14,29 +14,29 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// paced is a tenant with rate limits.
-type paced struct {
-	*desk
+// rateLimitEnv is a tenant with rate limits.
+type rateLimitEnv struct {
+	*testEnv
 	tenant string
 }
 
-// paces gives a new tenant rate limits.
-func (d *desk) paces(tenant, limits string) paced {
+// withRateLimits gives a new tenant rate limits.
+func (d *testEnv) withRateLimits(tenant, limits string) rateLimitEnv {
 	d.t.Helper()
-	p := paced{desk: d, tenant: d.name + "-" + tenant}
+	p := rateLimitEnv{testEnv: d, tenant: d.name + "-" + tenant}
 	p.limit(limits)
 	return p
 }
 
 // limit registers the tenant's limits, and waits until all workers know them.
-func (p paced) limit(limits string) {
+func (p rateLimitEnv) limit(limits string) {
 	p.t.Helper()
 	p.register("kind: rate_limit\nname: apis\nlimits:\n" + limits)
 	p.knows()
 }
 
 // knows waits until all workers know the tenant's documents as they are now.
-func (p paced) knows() {
+func (p rateLimitEnv) knows() {
 	p.t.Helper()
 	canary := "canary-" + strings.ToLower(strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
 	p.register("kind: rate_limit\nname: canary\nlimits: [{name: " + canary + ", tools: [test.whoami], rate: 1, per: 1d, max_wait: 1s}]\n")
@@ -50,13 +50,13 @@ func (p paced) knows() {
 }
 
 // register registers a document in the tenant.
-func (p paced) register(document string) {
+func (p rateLimitEnv) register(document string) {
 	p.t.Helper()
 	p.registerIn(p.tenant, map[string]string{"limits.yaml": document})
 }
 
 // begins starts a session whose first pass makes calls of a tool, with the given inputs.
-func (p paced) begins(tool string, inputs []map[string]any, settings ...string) string {
+func (p rateLimitEnv) begins(tool string, inputs []map[string]any, settings ...string) string {
 	p.t.Helper()
 	var calls []string
 	for _, in := range inputs {
@@ -73,7 +73,7 @@ func (p paced) begins(tool string, inputs []map[string]any, settings ...string) 
 }
 
 // reaches waits until the status of a session is as expected.
-func (p paced) reaches(id string, done func(jig.SessionView) bool) (view jig.SessionView) {
+func (p rateLimitEnv) reaches(id string, done func(jig.SessionView) bool) (view jig.SessionView) {
 	p.t.Helper()
 	require.True(p.t, eventually(p.t.Context(), patience, func() bool {
 		got, err := p.Status(p.t.Context(), p.tenant, id)
@@ -106,9 +106,9 @@ func limited(v jig.SessionView, limit string) (n int) {
 // limit is raised. Each runs once.
 func TestRateLimits_TwoWorkersOneKilled(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
-	newDesk(t, "JIG_TASK_QUEUE="+d.queue).start()
-	p := d.paces("rate", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d, burst: 3}\n")
+	d, r := startEnv(t), newReceiver(t)
+	newTestEnv(t, "JIG_TASK_QUEUE="+d.queue).start()
+	p := d.withRateLimits("rate", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d, burst: 3}\n")
 	id := p.begins("test.effect", effects(r, 7))
 	view := p.reaches(id, func(v jig.SessionView) bool {
 		return v.Counts[jig.CallSucceeded] == 3 && limited(v, "daily") == 4
@@ -134,7 +134,7 @@ func TestRateLimits_TwoWorkersOneKilled(t *testing.T) {
 }
 
 // eventsOf returns events of a session of the tenant.
-func (p paced) eventsOf(id string, want jig.EventType) (list []jig.Event) {
+func (p rateLimitEnv) eventsOf(id string, want jig.EventType) (list []jig.Event) {
 	p.t.Helper()
 	all, err := p.Events(p.t.Context(), p.tenant, id, 0)
 	require.NoError(p.t, err)
@@ -149,8 +149,8 @@ func (p paced) eventsOf(id string, want jig.EventType) (list []jig.Event) {
 // A call whose worker dies keeps its place among those that run, until another worker has ended it.
 func TestRateLimits_ConcurrencySurvivesAKilledWorker(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
-	p := d.paces("place", "  - {name: one, tools: [test.keyed], concurrency: 1}\n")
+	d, r := startEnv(t), newReceiver(t)
+	p := d.withRateLimits("place", "  - {name: one, tools: [test.keyed], concurrency: 1}\n")
 	inputs := effects(r, 3)
 	inputs[0]["after"] = 5_000
 	id := p.begins("test.keyed", inputs[:1])
@@ -168,8 +168,8 @@ func TestRateLimits_ConcurrencySurvivesAKilledWorker(t *testing.T) {
 // A session that a limit holds back begins once the limit allows it, also if its worker was killed meanwhile. A canceled one does not begin.
 func TestRateLimits_SessionsWaitToBegin(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
-	p := d.paces("starts", "  - {name: slowly, sessions: true, rate: 1, per: 1m}\n")
+	d, r := startEnv(t), newReceiver(t)
+	p := d.withRateLimits("starts", "  - {name: slowly, sessions: true, rate: 1, per: 1m}\n")
 	waits := func(v jig.SessionView) bool {
 		return len(v.Held) == 1 && strings.HasPrefix(v.Held[0], "limit slowly of rate limit apis allows 1 session per 1m")
 	}
@@ -193,10 +193,10 @@ func TestRateLimits_SessionsWaitToBegin(t *testing.T) {
 // A call stops waiting when its session is canceled, when the session's deadline passes, and when it has waited as long as its limit allows.
 func TestRateLimits_WaitingEnds(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	t.Run("canceled", func(t *testing.T) {
 		t.Parallel()
-		p := d.paces("canceled", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d}\n")
+		p := d.withRateLimits("canceled", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d}\n")
 		id := p.begins("test.effect", effects(r, 2))
 		p.reaches(id, func(v jig.SessionView) bool { return limited(v, "daily") == 1 })
 		require.NoError(t, p.Cancel(t.Context(), p.tenant, id))
@@ -206,7 +206,7 @@ func TestRateLimits_WaitingEnds(t *testing.T) {
 	})
 	t.Run("deadline", func(t *testing.T) {
 		t.Parallel()
-		p := d.paces("deadline", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d}\n")
+		p := d.withRateLimits("deadline", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d}\n")
 		id := p.begins("test.effect", effects(r, 2), "deadline: 5s")
 		view := p.reaches(id, func(v jig.SessionView) bool { return v.Status.Final() })
 		require.Equal(t, jig.StatusFailed, view.Status)
@@ -215,7 +215,7 @@ func TestRateLimits_WaitingEnds(t *testing.T) {
 	})
 	t.Run("max_wait", func(t *testing.T) {
 		t.Parallel()
-		p := d.paces("max-wait", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d, max_wait: 2s}\n")
+		p := d.withRateLimits("max-wait", "  - {name: daily, tools: [test.effect], rate: 1, per: 1d, max_wait: 2s}\n")
 		id := p.begins("test.effect", effects(r, 2))
 		view := p.reaches(id, func(v jig.SessionView) bool { return v.Status.Final() })
 		require.Equal(t, jig.StatusCompleted, view.Status, "the session goes on")
@@ -234,7 +234,7 @@ func TestRateLimits_WaitingEnds(t *testing.T) {
 // Compositions, calls of agents and quick reads wait too, each in its own way.
 func TestRateLimits_EveryKindOfCall(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	for kind, row := range map[string]struct {
 		tool  string
 		input map[string]any
@@ -244,7 +244,7 @@ func TestRateLimits_EveryKindOfCall(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			p := d.paces(kind, "  - {name: slow, tools: ["+row.tool+"], rate: 1, per: 1d}\n")
+			p := d.withRateLimits(kind, "  - {name: slow, tools: ["+row.tool+"], rate: 1, per: 1d}\n")
 			second := map[string]any{"value": "b"}
 			id := p.begins(row.tool, []map[string]any{row.input, second})
 			p.reaches(id, func(v jig.SessionView) bool { return limited(v, "slow") == 1 && v.Counts[jig.CallSucceeded] == 1 })
@@ -255,7 +255,7 @@ func TestRateLimits_EveryKindOfCall(t *testing.T) {
 	t.Run("composition", func(t *testing.T) {
 		t.Parallel()
 		const document = "kind: composition\nname: probe.twice\ndescription: Echoes.\nsteps: [{id: a, tool: test.echo, input: {value: a}}, {id: b, tool: test.echo, input: {value: b}}]\n"
-		p := d.paces("composition", "  - {name: slow, tools: [probe.twice], rate: 1, per: 1d}\n  - {name: place, concurrency: 1}\n")
+		p := d.withRateLimits("composition", "  - {name: slow, tools: [probe.twice], rate: 1, per: 1d}\n  - {name: place, concurrency: 1}\n")
 		in := protocol.CallInput{Tenant: p.tenant, Document: document, DocumentName: "twice.yaml", Principal: jig.Principal{ID: "tester"}}
 		first, err := p.StartCall(t.Context(), in, "")
 		require.NoError(t, err)

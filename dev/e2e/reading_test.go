@@ -13,8 +13,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// file writes a file into the desk's folder and returns its path.
-func (d *desk) file(name, body string) string {
+// file writes a file into the environment's folder and returns its path.
+func (d *testEnv) file(name, body string) string {
 	d.t.Helper()
 	path := filepath.Join(d.dir, name)
 	require.NoError(d.t, os.WriteFile(path, []byte(body), 0o600))
@@ -22,7 +22,7 @@ func (d *desk) file(name, body string) string {
 }
 
 // prints runs a command with JSON output, checks its exit code, and decodes what it prints.
-func (d *desk) prints(code int, v any, args ...string) {
+func (d *testEnv) prints(code int, v any, args ...string) {
 	d.t.Helper()
 	got := d.jig(append(args, "--output", "json")...)
 	require.Equal(d.t, code, got.code, got.err)
@@ -31,10 +31,10 @@ func (d *desk) prints(code int, v any, args ...string) {
 
 // sameForStrangers checks that a command answers a stranger's request for an existing session as it answers one for a session that does not
 // exist.
-func (d *desk) sameForStrangers(id string, args ...string) {
+func (d *testEnv) sameForStrangers(id string, args ...string) {
 	d.t.Helper()
 	unknown := "ses_nothere"
-	ask := func(id string) said {
+	ask := func(id string) commandResult {
 		filled := []string{"--tenant", "stranger"}
 		for _, arg := range args {
 			filled = append(filled, strings.ReplaceAll(arg, "SESSION", id))
@@ -65,7 +65,7 @@ output: {status: published, pages: 2}
 // After a composition has waited, everybody in the tenant can read its output, and nobody in another tenant.
 func TestResult_OfACompositionThatWaited(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	var waits protocol.SessionResult
 	d.prints(3, &waits, "run", d.file("pages.yaml", pagesDocument), "--input", "url="+r.URL, "--no-wait")
 	id := waits.SessionID
@@ -105,7 +105,7 @@ func TestResult_OfACompositionThatWaited(t *testing.T) {
 // A start that cannot work is refused at once: no session is started.
 func TestStart_RefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	strict := d.file("strict.md", agent(`["test.echo"]`, "    - answer: done\n",
 		"input_schema: {type: object, properties: {title: {type: string}}, additionalProperties: false}"))
 	pages := d.file("pages.yaml", pagesDocument)

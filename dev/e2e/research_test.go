@@ -24,16 +24,16 @@ fields:
   - {name: risk, type: enum, options: [low, high]}
 `
 
-// asks returns a tenant with entities, whose worker talks to a stand-in for a model.
-func asks(t *testing.T, reply func(modeltest.Request) modeltest.Reply) registry {
+// entityEnvWithModel returns a tenant with entities, whose worker talks to a stand-in for a model.
+func entityEnvWithModel(t *testing.T, reply func(modeltest.Request) modeltest.Reply) entityEnv {
 	t.Helper()
 	s := modeltest.Func(t, reply)
-	return newOffice(t, "ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+s.URL, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+s.OpenAIURL(),
-		"JIG_MODEL=anthropic/m").registry(placeFields)
+	return newTenantEnv(t, "ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+s.URL, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+s.OpenAIURL(),
+		"JIG_MODEL=anthropic/m").withEntityType(placeFields)
 }
 
 // find calls a tool that reads entities.
-func (g registry) find(tool string, input, data any) protocol.CallResult {
+func (g entityEnv) find(tool string, input, data any) protocol.CallResult {
 	g.t.Helper()
 	in := callInput(tool, input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.thing.read"}
@@ -49,7 +49,7 @@ func (g registry) find(tool string, input, data any) protocol.CallResult {
 func TestResearch_ReadsEntities(t *testing.T) {
 	t.Parallel()
 	var bonn atomic.Pointer[string]
-	g := asks(t, func(r modeltest.Request) modeltest.Reply {
+	g := entityEnvWithModel(t, func(r modeltest.Request) modeltest.Reply {
 		if strings.Contains(r.System, "conditions on the fields") {
 			return modeltest.Text(`{"where":[{"field":"risk","op":"eq","value":"High","said":"high risk"},{"field":"price","op":"lt","value":5,"said":"cheap"}]}`)
 		}
@@ -85,7 +85,7 @@ func TestResearch_ReadsEntities(t *testing.T) {
 	r = entities.Research{}
 	g.find(entities.ResearchTool, map[string]any{"question": "Where is the boiler?"}, &r)
 	require.Len(t, r.Entities, 2)
-	stolen := registry{office: office{desk: g.desk, tenant: g.tenant + "x"}, db: g.db}
+	stolen := entityEnv{tenantEnv: tenantEnv{testEnv: g.testEnv, tenant: g.tenant + "x"}, db: g.db}
 	r = entities.Research{}
 	stolen.find(entities.ResearchTool, map[string]any{"question": "Where is the boiler?"}, &r)
 	require.Empty(t, r.Entities)
@@ -102,7 +102,7 @@ func TestResearch_KeepsItsWorkingMemory(t *testing.T) {
 			var id string
 			var asked []modeltest.Request
 			summaries := 0
-			g := asks(t, func(r modeltest.Request) modeltest.Reply {
+			g := entityEnvWithModel(t, func(r modeltest.Request) modeltest.Reply {
 				mu.Lock()
 				defer mu.Unlock()
 				if strings.HasPrefix(r.System, "Summarise") {

@@ -19,9 +19,9 @@ import (
 	"github.com/jig-run/jig/internal/store"
 )
 
-// house is an office with its own servers, whose data are kept while the servers are down.
-type house struct {
-	office
+// restartEnv is an environment with its own servers, whose data are kept while the servers are down.
+type restartEnv struct {
+	tenantEnv
 	data     string
 	binary   string
 	settings []string
@@ -29,9 +29,9 @@ type house struct {
 	temporal sdk.Client
 }
 
-func newHouse(t *testing.T) *house {
+func newRestartEnv(t *testing.T) *restartEnv {
 	t.Helper()
-	h := &house{office: office{desk: newDesk(t), tenant: "house"}, data: t.TempDir(), binary: shared.worker}
+	h := &restartEnv{tenantEnv: tenantEnv{testEnv: newTestEnv(t), tenant: "house"}, data: t.TempDir(), binary: shared.worker}
 	removeLater(t, h.data)
 	t.Cleanup(h.close)
 	h.open()
@@ -39,7 +39,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // open starts the servers on the existing data, and a worker.
-func (h *house) open() {
+func (h *restartEnv) open() {
 	h.t.Helper()
 	var err error
 	h.stack, err = stack.Start(h.t.Context(), stack.Options{DataDir: h.data, NoUI: true, Migrate: store.Migrate, GrantServer: store.GrantServer})
@@ -52,8 +52,8 @@ func (h *house) open() {
 	h.begin()
 }
 
-// begin starts a worker of the house's current version.
-func (h *house) begin() {
+// begin starts a worker of the environment's current version.
+func (h *restartEnv) begin() {
 	h.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,14 +65,14 @@ func (h *house) begin() {
 }
 
 // close kills the worker and stops the servers. The data stay.
-func (h *house) close() {
+func (h *restartEnv) close() {
 	h.kill()
 	if h.temporal != nil {
 		h.temporal.Close()
 		h.temporal = nil
 	}
 	if h.stack != nil {
-		ctx, cancel := stopping(h.t)
+		ctx, cancel := shutdownContext(h.t)
 		defer cancel()
 		require.NoError(h.t, h.stack.Stop(ctx))
 		h.stack = nil
@@ -81,7 +81,7 @@ func (h *house) close() {
 
 // deploy makes the next worker another version: the program differs by some bytes, so it has another build id, and the contract of
 // test.revised is different.
-func (h *house) deploy() {
+func (h *restartEnv) deploy() {
 	h.t.Helper()
 	program, err := os.ReadFile(shared.worker)
 	require.NoError(h.t, err)
@@ -91,7 +91,7 @@ func (h *house) deploy() {
 }
 
 // waitFor waits until the stored state of a session satisfies holds, and returns the state.
-func (h *house) waitFor(id string, holds func(jig.SessionView) bool) jig.SessionView {
+func (h *restartEnv) waitFor(id string, holds func(jig.SessionView) bool) jig.SessionView {
 	h.t.Helper()
 	var view jig.SessionView
 	var err error
@@ -103,13 +103,13 @@ func (h *house) waitFor(id string, holds func(jig.SessionView) bool) jig.Session
 }
 
 // pending returns the only call or question that waits in a session.
-func (h *house) pending(id string) jig.Pending {
+func (h *restartEnv) pending(id string) jig.Pending {
 	h.t.Helper()
 	return h.waitFor(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 }).Pending[0]
 }
 
 // ends waits for a call's result, which must be a success.
-func (h *house) ends(id string) protocol.CallResult {
+func (h *restartEnv) ends(id string) protocol.CallResult {
 	h.t.Helper()
 	done, err := h.WaitCall(h.t.Context(), h.tenant, id)
 	require.NoError(h.t, err)
@@ -118,7 +118,7 @@ func (h *house) ends(id string) protocol.CallResult {
 }
 
 // builds returns the build ids of the workers that took part in a workflow.
-func (h *house) builds(id string) map[string]bool {
+func (h *restartEnv) builds(id string) map[string]bool {
 	h.t.Helper()
 	seen := map[string]bool{}
 	iter := h.temporal.GetWorkflowHistory(h.t.Context(), id, "", false, 0)
@@ -136,7 +136,7 @@ func (h *house) builds(id string) map[string]bool {
 // of the worker. A call asks again if the new version has changed its tool.
 func TestApprovals_SurviveRestartsAndDeploys(t *testing.T) {
 	t.Parallel()
-	h, r := newHouse(t), newReceiver(t)
+	h, r := newRestartEnv(t), newReceiver(t)
 	trusting := func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) }
 	h.install("tenant.yaml", h.tenantDocument(""), trusting)
 	h.install("finance.yaml", financePolicy, trusting)
@@ -214,7 +214,7 @@ func TestApprovals_SurviveRestartsAndDeploys(t *testing.T) {
 
 // requireAsksAgain approves a call whose tool has changed since it was shown. The approval has no effect, the call asks again with the new
 // contract, and it runs once after that is approved.
-func (h *house) requireAsksAgain(r *receiver, id, shown string) {
+func (h *restartEnv) requireAsksAgain(r *receiver, id, shown string) {
 	h.t.Helper()
 	h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: shown})
 	h.waitFor(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Digest != shown })

@@ -24,7 +24,7 @@ steps:
 // holds for a call that an attempt had started, and for a call or a composition that is approved only after the restore.
 func TestMarkRestored_CallsAskBeforeTheyRun(t *testing.T) {
 	t.Parallel()
-	h, r := newHouse(t), newReceiver(t)
+	h, r := newRestartEnv(t), newReceiver(t)
 	trusting := func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) }
 	h.install("tenant.yaml", h.tenantDocument(""), trusting)
 	h.install("once.yaml", stepsOnce, trusting)

@@ -23,17 +23,17 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// study is a tenant with the bundle dependency-review, a work folder with a go.mod, and a made-up module cache.
-type study struct {
-	office
+// reviewEnv is a tenant with the bundle dependency-review, a work folder with a go.mod, and a made-up module cache.
+type reviewEnv struct {
+	tenantEnv
 	db    *store.DB
 	cache string
 }
 
-func newStudy(t *testing.T, env ...string) study {
+func newReviewEnv(t *testing.T, env ...string) reviewEnv {
 	t.Helper()
 	cache := t.TempDir()
-	s := study{office: newOffice(t, append([]string{"GOMODCACHE=" + cache, "JIG_PERMISSIONS=*"}, env...)...), cache: cache}
+	s := reviewEnv{tenantEnv: newTenantEnv(t, append([]string{"GOMODCACHE=" + cache, "JIG_PERMISSIONS=*"}, env...)...), cache: cache}
 	var err error
 	s.db, err = store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func newStudy(t *testing.T, env ...string) study {
 }
 
 // module adds a module with the MIT license to the cache, and lists newer releases of it.
-func (s study) module(path, version string, newer ...string) {
+func (s reviewEnv) module(path, version string, newer ...string) {
 	s.t.Helper()
 	list, err := exec.CommandContext(s.t.Context(), "go", "env", "GOMODCACHE").Output()
 	require.NoError(s.t, err)
@@ -74,7 +74,7 @@ func (s study) module(path, version string, newer ...string) {
 }
 
 // requires writes the go.mod to review.
-func (s study) requires(lines ...string) {
+func (s reviewEnv) requires(lines ...string) {
 	s.t.Helper()
 	body := "module example.com/app\n\ngo 1.26\n\nrequire (\n\t" + strings.Join(lines, "\n\t") + "\n)\n\nreplace example.com/here => ./here\n"
 	require.NoError(s.t, os.MkdirAll(s.workdir("app"), 0o755))
@@ -82,7 +82,7 @@ func (s study) requires(lines ...string) {
 }
 
 // begin starts a review.
-func (s study) begin(input map[string]any) (made spec.ThinResult) {
+func (s reviewEnv) begin(input map[string]any) (made spec.ThinResult) {
 	s.t.Helper()
 	input["module"] = "app"
 	started := s.trigger("review.start", input)
@@ -93,7 +93,7 @@ func (s study) begin(input map[string]any) (made spec.ThinResult) {
 }
 
 // done waits for a call's end and returns its whole result.
-func (s study) done(session string) jig.ToolResult {
+func (s reviewEnv) done(session string) jig.ToolResult {
 	s.t.Helper()
 	result, err := s.WaitCall(s.t.Context(), s.tenant, session)
 	require.NoError(s.t, err)
@@ -115,7 +115,7 @@ type content struct {
 }
 
 // filled waits until the extraction of a review has ended.
-func (s study) filled(session, id string) (extraction.Result, content) {
+func (s reviewEnv) filled(session, id string) (extraction.Result, content) {
 	s.t.Helper()
 	result := s.done(session)
 	require.True(s.t, result.Success, "%+v", result.Error)
@@ -124,7 +124,7 @@ func (s study) filled(session, id string) (extraction.Result, content) {
 	return out, s.read(id)
 }
 
-func (s study) read(id string) (now content) {
+func (s reviewEnv) read(id string) (now content) {
 	s.t.Helper()
 	e, err := s.db.Entity(s.t.Context(), s.tenant, id)
 	require.NoError(s.t, err)
@@ -133,7 +133,7 @@ func (s study) read(id string) (now content) {
 }
 
 // ran returns the names of the tasks that a session completed for one entity, and the number of tasks that it completed for other entities.
-func (s study) ran(session, id string) (tasks []string, others int) {
+func (s reviewEnv) ran(session, id string) (tasks []string, others int) {
 	s.t.Helper()
 	for _, e := range s.eventsOf(session, jig.EventTaskCompleted) {
 		var about extraction.TaskEvent
@@ -160,14 +160,14 @@ func failures(out extraction.Result) map[string]string {
 }
 
 // publish asks for the report to be written and returns the call.
-func (s study) publish(id string) protocol.CallResult {
+func (s reviewEnv) publish(id string) protocol.CallResult {
 	s.t.Helper()
 	return s.trigger("review.publish", map[string]any{"id": id, "path": "out/review.md"})
 }
 
 func TestReview_IsFilledByTasks(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t)
+	s := newReviewEnv(t)
 	s.module("example.com/a", "v1.0.0", "v1.1.0", "v1.2.0")
 	s.module("example.com/b", "v1.5.0")
 	s.requires("example.com/a v1.0.0", "example.com/b v1.5.0", "example.com/gone v0.1.0", "example.com/here v0.0.0", "example.com/deep v1.0.0 // indirect")
@@ -219,7 +219,7 @@ func TestReview_IsFilledByTasks(t *testing.T) {
 // A refresh runs only the tasks that depend on something that has changed.
 func TestReview_IsRefreshed(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t)
+	s := newReviewEnv(t)
 	s.module("example.com/a", "v1.0.0")
 	s.module("example.com/a", "v1.1.0")
 	s.module("example.com/b", "v1.5.0")
@@ -285,7 +285,7 @@ func TestReview_RejectsAFabricatedSource(t *testing.T) {
 		}
 		return modeltest.Text(`{"summary": "As before.", "claims": [{"text": "As before.", "source_entity_ids": ["` + cited + `"]}]}`)
 	})
-	s := newStudy(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())
+	s := newReviewEnv(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())
 	s.module("example.com/a", "v1.0.0")
 	s.requires("example.com/a v1.0.0")
 	made := s.begin(map[string]any{"model": "openai/gpt-test"})
@@ -332,7 +332,7 @@ func TestReview_RejectsAFabricatedSource(t *testing.T) {
 // If the worker dies halfway, the review takes longer but completes.
 func TestReview_ContinuesAfterAKill(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t)
+	s := newReviewEnv(t)
 	lines := make([]string, 12)
 	for i := range lines {
 		path := fmt.Sprintf("example.com/m%d", i)

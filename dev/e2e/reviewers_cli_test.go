@@ -15,14 +15,14 @@ import (
 )
 
 // sent sends a signal with Temporal's own CLI.
-func (d *desk) sent(id, name, payload string) {
+func (d *testEnv) sent(id, name, payload string) {
 	d.t.Helper()
 	got := d.stock("workflow", "signal", "--workflow-id", id, "--name", name, "--input", payload)
 	require.Zero(d.t, got.code, got.err)
 }
 
 // updated sends an update with Temporal's own CLI and returns the answer.
-func (d *desk) updated(id, name, payload string) []jig.Ruled {
+func (d *testEnv) updated(id, name, payload string) []jig.Ruled {
 	d.t.Helper()
 	got := d.stock("workflow", "update", "execute", "--workflow-id", id, "--name", name, "--input", payload, "--output", "json")
 	require.Zero(d.t, got.code, got.err)
@@ -35,7 +35,7 @@ func (d *desk) updated(id, name, payload string) []jig.Ruled {
 }
 
 // shown returns a session's status as queried with Temporal's own CLI.
-func (d *desk) shown(id string) jig.SessionView {
+func (d *testEnv) shown(id string) jig.SessionView {
 	d.t.Helper()
 	got := d.stock("workflow", "query", "--workflow-id", id, "--name", "status", "--output", "json")
 	require.Zero(d.t, got.code, got.err)
@@ -48,7 +48,7 @@ func (d *desk) shown(id string) jig.SessionView {
 }
 
 // asks makes a call in the tenant that waits for a person, and returns its session.
-func (o office) asks(tool string, input any) string {
+func (o tenantEnv) asks(tool string, input any) string {
 	o.t.Helper()
 	result := o.trigger(tool, input)
 	require.Equal(o.t, jig.CallWaiting, result.Status, "%+v", result)
@@ -56,7 +56,7 @@ func (o office) asks(tool string, input any) string {
 }
 
 // came waits until there are count events of a type and returns the data of the last one.
-func (o office) came(id string, kind jig.EventType, count int) string {
+func (o tenantEnv) came(id string, kind jig.EventType, count int) string {
 	o.t.Helper()
 	var list []jig.Event
 	require.True(o.t, eventually(o.t.Context(), patience, func() bool {
@@ -68,7 +68,7 @@ func (o office) came(id string, kind jig.EventType, count int) string {
 }
 
 // ended waits until a call has ended and checks its status.
-func (o office) ended(id string, want jig.CallStatus) protocol.CallResult {
+func (o tenantEnv) ended(id string, want jig.CallStatus) protocol.CallResult {
 	o.t.Helper()
 	done, err := o.WaitCall(o.t.Context(), o.tenant, id)
 	require.NoError(o.t, err)
@@ -79,7 +79,7 @@ func (o office) ended(id string, want jig.CallStatus) protocol.CallResult {
 // A refused signal or update changes nothing. Its sender sees the refusal in an event, in the status, and in the answer of an update.
 func TestStockCLI_ReportsRefusals(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	o.install("finance.yaml", financePolicy, o.trusting)
 	var id string
@@ -134,7 +134,7 @@ func TestStockCLI_ReportsRefusals(t *testing.T) {
 // Every documented signal and update works with the stock CLI.
 func TestStockCLI_Decides(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	write := func(name string) string {
 		return o.asks("test.write", map[string]any{"url": r.URL, "name": name})
 	}
@@ -210,7 +210,7 @@ func TestStockCLI_Decides(t *testing.T) {
 // The three ways to reconcile an unknown outcome, with the stock CLI's signal and update.
 func TestStockCLI_Reconciles(t *testing.T) {
 	t.Parallel()
-	o, r := office{desk: newDesk(t), tenant: jig.DefaultTenant}, newLedgerReceiver(t)
+	o, r := tenantEnv{testEnv: newTestEnv(t), tenant: jig.DefaultTenant}, newLedgerReceiver(t)
 	var deaths atomic.Int64
 	t.Cleanup(o.supervise(t.Context(), 1, &deaths))
 	ids := map[jig.ReconcileOutcome]string{}

@@ -16,7 +16,7 @@ import (
 )
 
 // says runs jig for the tenant, checks the exit code, and decodes the output into v.
-func (o office) says(code int, v any, args ...string) said {
+func (o tenantEnv) says(code int, v any, args ...string) commandResult {
 	o.t.Helper()
 	got := o.jig(append(args, "--tenant", o.tenant, "--output", "json")...)
 	require.Equal(o.t, code, got.code, "%v: %s%s", args, got.out, got.err)
@@ -27,7 +27,7 @@ func (o office) says(code int, v any, args ...string) said {
 }
 
 // keyOf creates a person's key with jig. It returns the key's file and its line in a tenant's document.
-func (o office) keyOf(person string) (file, line string) {
+func (o tenantEnv) keyOf(person string) (file, line string) {
 	o.t.Helper()
 	var made struct {
 		ID        string `json:"id"`
@@ -45,7 +45,7 @@ func (o office) keyOf(person string) (file, line string) {
 // the tokens that the stock CLI sends.
 func TestReviewers_SignDecisions(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	ana, anas := o.keyOf("ana")
 	ben, bens := o.keyOf("ben")
 	file := filepath.Join(o.dir, "tenant.yaml")
@@ -109,7 +109,7 @@ func TestReviewers_SignDecisions(t *testing.T) {
 // Grants, pauses, lists, bulk decisions, statistics, the audit and the backtest, all with jig.
 func TestReviewers_UseTheCommandLine(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	input := func(name string) map[string]any { return map[string]any{"url": r.URL, "name": name} }
 	var created protocol.CallResult
 	o.says(0, &created, "grant", "create", "--tool", "test.write", "--when", "input.name.startsWith('small')", "--uses", "2", "--expires", "7d", "--yes", "--as", "ana")
@@ -188,7 +188,7 @@ func TestReviewers_UseTheCommandLine(t *testing.T) {
 }
 
 // requireListed checks how many approvals jig lists with a filter.
-func (o office) requireListed(count int, filter ...string) {
+func (o tenantEnv) requireListed(count int, filter ...string) {
 	o.t.Helper()
 	var list struct {
 		Approvals []jig.Pending `json:"approvals"`
@@ -198,7 +198,7 @@ func (o office) requireListed(count int, filter ...string) {
 }
 
 // requireBacktest checks jig's backtest of a policy that is not in force.
-func (o office) requireBacktest() {
+func (o tenantEnv) requireBacktest() {
 	o.t.Helper()
 	file := filepath.Join(o.dir, "never.yaml")
 	require.NoError(o.t, os.WriteFile(file, []byte(`kind: policy
@@ -224,7 +224,7 @@ rules:
 }
 
 // requireAuditFiles exports the tenant's audit with jig and verifies it. A changed byte must be found.
-func (o office) requireAuditFiles() {
+func (o tenantEnv) requireAuditFiles() {
 	o.t.Helper()
 	file := filepath.Join(o.dir, "audit.jsonl")
 	var exported struct {

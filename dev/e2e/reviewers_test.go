@@ -16,32 +16,32 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// office is a tenant that belongs to the test, with its documents.
-type office struct {
-	*desk
+// tenantEnv is a tenant that belongs to the test, with its documents.
+type tenantEnv struct {
+	*testEnv
 	tenant string
 }
 
-func newOffice(t *testing.T, env ...string) office {
+func newTenantEnv(t *testing.T, env ...string) tenantEnv {
 	t.Helper()
-	d := open(t, env...)
-	return office{desk: d, tenant: "office-" + d.name[:8]}
+	d := startEnv(t, env...)
+	return tenantEnv{testEnv: d, tenant: "office-" + d.name[:8]}
 }
 
-// joinOffice is like newOffice, but uses the common worker; see join.
-func joinOffice(t *testing.T) office {
+// joinTenantEnv is like newOffice, but uses the common worker; see join.
+func joinTenantEnv(t *testing.T) tenantEnv {
 	t.Helper()
-	d := join(t)
-	return office{desk: d, tenant: "office-" + d.name[:8]}
+	d := joinEnv(t)
+	return tenantEnv{testEnv: d, tenant: "office-" + d.name[:8]}
 }
 
 // workdir returns the path of a file in the tenant's working directory.
-func (o office) workdir(path ...string) string {
+func (o tenantEnv) workdir(path ...string) string {
 	return filepath.Join(append([]string{o.dir, ".jig", "work", o.tenant}, path...)...)
 }
 
 // wrote returns the content of a file that a tool wrote to the tenant's working directory.
-func (o office) wrote(path ...string) string {
+func (o tenantEnv) wrote(path ...string) string {
 	o.t.Helper()
 	content, err := os.ReadFile(o.workdir(path...))
 	require.NoError(o.t, err)
@@ -49,7 +49,7 @@ func (o office) wrote(path ...string) string {
 }
 
 // trigger makes a call in the tenant and returns the call's state.
-func (o office) trigger(tool string, input any) protocol.CallResult {
+func (o tenantEnv) trigger(tool string, input any) protocol.CallResult {
 	o.t.Helper()
 	in := callInput(tool, input)
 	in.Tenant = o.tenant
@@ -59,7 +59,7 @@ func (o office) trigger(tool string, input any) protocol.CallResult {
 }
 
 // install registers a document. decide approves the call that registers it.
-func (o office) install(path, body string, decide func(id string)) {
+func (o tenantEnv) install(path, body string, decide func(id string)) {
 	o.t.Helper()
 	result := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": path, "body": body}}})
 	require.Equal(o.t, jig.CallWaiting, result.Status, "%+v", result.Result)
@@ -69,12 +69,12 @@ func (o office) install(path, body string, decide func(id string)) {
 	require.Equal(o.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
 }
 
-func (o office) trusting(id string) {
+func (o tenantEnv) trusting(id string) {
 	o.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "operator"})
 }
 
 // decided makes one decision and returns its outcome.
-func (o office) decided(id string, d jig.Decision) jig.Ruled {
+func (o tenantEnv) decided(id string, d jig.Decision) jig.Ruled {
 	o.t.Helper()
 	if d.Call == "" {
 		d.Call = "1.1"
@@ -86,7 +86,7 @@ func (o office) decided(id string, d jig.Decision) jig.Ruled {
 }
 
 // eventsOf returns a session's events of a type so far.
-func (o office) eventsOf(id string, kind jig.EventType) []jig.Event {
+func (o tenantEnv) eventsOf(id string, kind jig.EventType) []jig.Event {
 	list, err := o.Events(o.t.Context(), o.tenant, id, 0)
 	if err != nil {
 		return nil
@@ -113,7 +113,7 @@ rules:
 // underRule reports whether a rule names who decides about a call. Other terms hold in every tenant with several people.
 func underRule(p jig.Pending) bool { return p.Terms != nil && len(p.Terms.Requirements) > 0 }
 
-func (o office) tenantDocument(rest string) string {
+func (o tenantEnv) tenantDocument(rest string) string {
 	return fmt.Sprintf(`kind: tenant
 name: %s
 people:
@@ -128,7 +128,7 @@ people:
 // Only two people of the group can decide; decisions of others have no effect. If an edit raises the requirements, the call asks again.
 func TestReviewers_QuorumDelegationAndEdits(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	o.install("finance.yaml", financePolicy, o.trusting)
 	var call protocol.CallResult
@@ -180,7 +180,7 @@ func TestReviewers_QuorumDelegationAndEdits(t *testing.T) {
 // A grant counts as the approval of the people who gave it, up to its maximum number of uses, and no longer after it was revoked.
 func TestGrants_ApproveFurtherCalls(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	write := func(name string) protocol.CallResult {
 		return o.trigger("test.write", map[string]any{"url": r.URL, "name": name})
 	}
@@ -215,7 +215,7 @@ func TestGrants_ApproveFurtherCalls(t *testing.T) {
 // A question suspends its call until a person answers with a value that fits.
 func TestQuestions_AreAnsweredByPeople(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newTenantEnv(t)
 	id := o.trigger("person.ask", map[string]any{"question": "Which one?", "options": []string{"red", "blue"}}).SessionID
 	pending := o.waiting(id).Pending
 	require.Len(t, pending, 1)
@@ -238,7 +238,7 @@ func TestQuestions_AreAnsweredByPeople(t *testing.T) {
 // A paused call waits; a running call finishes.
 func TestPause_HoldsCallsUntilResumed(t *testing.T) {
 	t.Parallel()
-	o, r := joinOffice(t), newReceiver(t)
+	o, r := joinTenantEnv(t), newReceiver(t)
 	paused, err := o.Pause(t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana", Reason: "the other side is down"})
 	require.NoError(t, err)
 	require.True(t, paused.Changed)
@@ -277,7 +277,7 @@ func TestSignedDecisions_AreVerified(t *testing.T) {
 	require.NoError(t, err)
 	key, err := token.ParsePrivateKey(private, "", "ana")
 	require.NoError(t, err)
-	o, r := newOffice(t, "JIG_APPROVALS_SIGNALS=signed", "JIG_OPERATOR_KEY=ana:"+public), newReceiver(t)
+	o, r := newTenantEnv(t, "JIG_APPROVALS_SIGNALS=signed", "JIG_OPERATOR_KEY=ana:"+public), newReceiver(t)
 	signed := func(id string, d jig.Decision) jig.Decision {
 		claim, err := token.ForDecision(o.tenant, id, d, o.waiting(id).Pending[0].Digest)
 		require.NoError(t, err)

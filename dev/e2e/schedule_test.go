@@ -18,14 +18,14 @@ import (
 
 // schedule creates a schedule on the command line and returns its name. The schedule is deleted at the end of the test, in the tenant that
 // the arguments name.
-func (d *desk) schedule(args ...string) string {
+func (d *testEnv) schedule(args ...string) string {
 	d.t.Helper()
 	name := strings.ToLower(strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
 	d.named(name, args...)
 	return name
 }
 
-func (d *desk) named(name string, args ...string) {
+func (d *testEnv) named(name string, args ...string) {
 	d.t.Helper()
 	tenant := jig.DefaultTenant
 	for i, arg := range args {
@@ -49,7 +49,7 @@ func (d *desk) named(name string, args ...string) {
 }
 
 // described returns a schedule from the JSON output of the command line.
-func (d *desk) described(name string, args ...string) client.Schedule {
+func (d *testEnv) described(name string, args ...string) client.Schedule {
 	d.t.Helper()
 	got := d.jig(append([]string{"schedule", "describe", name, "--output", "json"}, args...)...)
 	require.Zero(d.t, got.code, got.err)
@@ -59,7 +59,7 @@ func (d *desk) described(name string, args ...string) client.Schedule {
 }
 
 // scheduled waits until a schedule satisfies holds.
-func (d *desk) scheduled(name string, holds func(client.Schedule) bool) client.Schedule {
+func (d *testEnv) scheduled(name string, holds func(client.Schedule) bool) client.Schedule {
 	d.t.Helper()
 	var s client.Schedule
 	ok := eventually(d.t.Context(), patience, func() bool {
@@ -73,7 +73,7 @@ func (d *desk) scheduled(name string, holds func(client.Schedule) bool) client.S
 }
 
 // firings waits until a schedule has started n sessions and all of them have ended.
-func (d *desk) firings(name string, n int) []client.ScheduledSession {
+func (d *testEnv) firings(name string, n int) []client.ScheduledSession {
 	d.t.Helper()
 	return d.scheduled(name, func(s client.Schedule) bool {
 		for _, session := range s.Recent {
@@ -91,7 +91,7 @@ func started(n int) func(client.Schedule) bool {
 
 func TestScheduledTool_RunsUpToItsLimit(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=hello", "--every", "2s", "--limit", "2")
 	recent := d.firings(name, 2)
 	require.Len(t, recent, 2)
@@ -114,7 +114,7 @@ func TestScheduledTool_RunsUpToItsLimit(t *testing.T) {
 
 func TestSchedule_SkipsWhileASessionWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	name := d.schedule("--tool", "test.write", "--input", "url="+r.URL, "--input", "name=due", "--every", "1s")
 	s := d.scheduled(name, func(s client.Schedule) bool { return s.Counts != nil && s.Counts.Skipped >= 2 })
 	require.Equal(t, 1, s.Counts.Started)
@@ -140,7 +140,7 @@ func TestSchedule_SkipsWhileASessionWaitsForAPerson(t *testing.T) {
 
 func TestSchedule_StartsACompositionOnTime(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	tool := "probe.nightly" + strings.ToUpper(d.name[:4])
 	d.register(map[string]string{"nightly.yaml": fmt.Sprintf(`kind: composition
 name: %s
@@ -165,7 +165,7 @@ output: {values: "${steps.each.map(r, r.data.value)}", by: "${principal.id}"}
 
 func TestSchedule_StartsAnAgent(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	agentName := "nightly-" + d.name[:8]
 	document := agent(`["test.*"]`, `    - when: pass == 1
       calls: [{tool: test.echo, input: {value: "${input.word}"}}]
@@ -184,7 +184,7 @@ func TestSchedule_StartsAnAgent(t *testing.T) {
 
 func TestSchedule_IsTriggeredNow(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=now", "--cron", "0 0 1 1 *", "--paused")
 	got := d.jig("schedule", "trigger", name)
 	require.Zero(t, got.code, got.err)
@@ -204,7 +204,7 @@ func TestSchedule_IsTriggeredNow(t *testing.T) {
 
 func TestSchedule_IsPausedAndResumed(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	clock := d.schedule("--tool", "test.quick", "--input", "value=tick", "--every", "1s")
 	name := d.schedule("--tool", "test.quick", "--input", "value=a", "--every", "1s")
 	ticks := func(n int) { // wait for n seconds, by a schedule that starts every second
@@ -231,7 +231,7 @@ func TestSchedule_IsPausedAndResumed(t *testing.T) {
 
 func TestSchedule_IsDeleted(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	name := d.schedule("--tool", "test.quick", "--input", "value=a", "--cron", "0 0 1 1 *")
 	shown := func() bool { return strings.Contains(d.jig("schedule", "list", "--output", "json").out, `"`+name+`"`) }
 	require.True(t, eventually(t.Context(), patience, shown))
@@ -252,7 +252,7 @@ func TestSchedule_IsDeleted(t *testing.T) {
 
 func TestSchedule_OfTwoTenants(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	tenant := "acme-" + d.name[:8]
 	name := d.schedule("--tool", "test.echo", "--input", "value=ours", "--cron", "0 0 1 1 *")
 	d.named(name, "--tool", "test.echo", "--input", "value=theirs", "--cron", "0 0 1 1 *", "--tenant", tenant)
@@ -285,7 +285,7 @@ func TestSchedule_OfTwoTenants(t *testing.T) {
 // If a schedule fires while no worker is up, its session runs once a worker is back.
 func TestSchedule_WhoseWorkerIsDown(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=late", "--every", "1s", "--limit", "1", "--paused")
 	d.kill()
 	// jig asks a worker before it resumes a schedule, so the test resumes it in Temporal.

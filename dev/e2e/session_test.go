@@ -37,7 +37,7 @@ func byID(v jig.SessionView) map[string]jig.CallView {
 }
 
 // stored returns a session from the store, with the calls of all passes.
-func (d *desk) stored(id string) jig.SessionView {
+func (d *testEnv) stored(id string) jig.SessionView {
 	d.t.Helper()
 	view, err := d.Status(d.t.Context(), jig.DefaultTenant, id)
 	require.NoError(d.t, err)
@@ -46,7 +46,7 @@ func (d *desk) stored(id string) jig.SessionView {
 
 func TestSession_RunsToItsAnswer(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["test.*"]`, calls(`test.echo {value: "hello ${input.name}"}`, `test.quick {value: quick}`)), map[string]any{"name": "ana"})
 	view := d.finish(id)
 	require.Equal(t, jig.StatusCompleted, view.Status)
@@ -71,7 +71,7 @@ func TestSession_RunsToItsAnswer(t *testing.T) {
 
 func TestFailingCall_DoesNotAffectItsSiblings(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	var list []string
 	for i := range 8 {
 		list = append(list, fmt.Sprintf(`test.echo {value: "v%d"}`, i))
@@ -92,7 +92,7 @@ func TestFailingCall_DoesNotAffectItsSiblings(t *testing.T) {
 
 func TestTenant_ComesFromTheSession(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	view := d.finish(d.run(agent(`["*"]`, `    - when: pass == 1
       calls: [{tool: test.whoami, input: {tenant_id: somebody_else}}]
     - answer: "${calls[0].data.tenant} ${calls[0].data.principal}"
@@ -102,7 +102,7 @@ func TestTenant_ComesFromTheSession(t *testing.T) {
 
 func TestSlowTools_RunSideBySide(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	var list []string
 	for i := range 10 {
 		list = append(list, fmt.Sprintf(`test.sleep {ms: 3000, name: "s%d"}`, i))
@@ -116,7 +116,7 @@ func TestSlowTools_RunSideBySide(t *testing.T) {
 
 func TestCalls_IdenticalOnesRunOnce(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	r := newReceiver(t)
 	view := d.finish(d.run(agent(`["*"]`, `    - when: pass == 1
       calls:
@@ -144,7 +144,7 @@ func TestCalls_IdenticalOnesRunOnce(t *testing.T) {
 
 func TestCalls_ReadMayBeRepeatedAfterAWrite(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	r := newReceiver(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1 || pass == 3
       calls: [{tool: test.echo, input: {value: x}}]
@@ -162,7 +162,7 @@ func TestCalls_ReadMayBeRepeatedAfterAWrite(t *testing.T) {
 
 func TestConcurrencyKey_KeepsTheOrder(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	r := newReceiver(t)
 	view := d.finish(d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "[1, 2, 3, 4, 5, 6]"
@@ -206,7 +206,7 @@ func TestConcurrencyKey_KeepsTheOrder(t *testing.T) {
 
 func TestMessage_ToAnEndedSessionStartsItsNextPass(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, `    - when: messages.size() > 0
       answer: "heard ${messages[messages.size()-1].text} in pass ${pass}"
     - answer: waiting
@@ -224,7 +224,7 @@ func TestMessage_ToAnEndedSessionStartsItsNextPass(t *testing.T) {
 // messages with the same text.
 func TestReset_OfAnEarlierRunRepeatsNoMessage(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, `    - when: pass <= 2
       calls: [{tool: test.write, input: {url: "${input.url}", name: "w${pass}"}}]
     - answer: "heard ${messages.size()}"
@@ -260,7 +260,7 @@ func TestReset_OfAnEarlierRunRepeatsNoMessage(t *testing.T) {
 
 func TestStart_RepeatedIDGivesOneSession(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	options := client.StartOptions{
 		ID: newID(jig.DefaultTenant), Document: agent(`["*"]`, "    - answer: once\n"), Principal: jig.Principal{ID: "tester"},
 	}
@@ -285,7 +285,7 @@ func TestStart_RepeatedIDGivesOneSession(t *testing.T) {
 
 func TestCancel_StopsRunningTools(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, calls(`test.sleep {ms: 60000, name: a}`, `test.write {url: "http://127.0.0.1:1", name: w}`)), nil)
 	d.until(id, func(v jig.SessionView) bool {
 		return len(v.Pending) == 1 && len(d.eventsSoFar(id, jig.EventToolStarted)) == 1
@@ -298,7 +298,7 @@ func TestCancel_StopsRunningTools(t *testing.T) {
 	require.Empty(t, d.stored(id).Pending)
 }
 
-func (d *desk) eventsSoFar(id string, types ...jig.EventType) []jig.Event {
+func (d *testEnv) eventsSoFar(id string, types ...jig.EventType) []jig.Event {
 	list, err := d.Events(d.t.Context(), jig.DefaultTenant, id, 0)
 	if err != nil {
 		return nil
@@ -316,7 +316,7 @@ func (d *desk) eventsSoFar(id string, types ...jig.EventType) []jig.Event {
 
 func TestTrigger_AnswersAtOnceOrGivesAHandle(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	r := newReceiver(t)
 	quick, err := d.Trigger(t.Context(), callInput("test.echo", map[string]any{"value": "x"}), "")
 	require.NoError(t, err)

@@ -14,10 +14,10 @@ const sessionsPage = "docs/sessions.md"
 func TestSessionsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: "reading", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=reading", "NO_COLOR=1")}}
+	m := &pageRunner{tenantEnv: tenantEnv{tenant: "reading", testEnv: startEnv(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=reading", "NO_COLOR=1")}}
 	codes := []int{3, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0}
 	ran := 0
-	for _, f := range fences(t, sessionsPage) {
+	for _, f := range codeBlocks(t, sessionsPage) {
 		switch f.language {
 		case "yaml":
 			m.file(f)

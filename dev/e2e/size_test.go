@@ -17,7 +17,7 @@ const (
 	maxBytes  = 1 << 20
 )
 
-func (d *desk) requireSmall(id string) biggest {
+func (d *testEnv) requireSmall(id string) biggest {
 	d.t.Helper()
 	b := d.histories(id)
 	require.LessOrEqual(d.t, b.events, int64(maxEvents))
@@ -27,7 +27,7 @@ func (d *desk) requireSmall(id string) biggest {
 
 func TestSize_TwentyMegabyteResult(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	const size = 20 << 20
 	id := d.run(agent(`["*"]`, fmt.Sprintf(`    - when: pass == 1
       calls: [{tool: test.big, input: {bytes: %d, name: haystack}}]
@@ -45,7 +45,7 @@ func TestSize_TwentyMegabyteResult(t *testing.T) {
 
 func TestSize_TwoMegabyteAnswer(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, `    - let: [{name: row, value: "lists.range(1024).map(i, '0123456789abcdef').join('')"}]
       answer: "${lists.range(128).map(i, vars.row).join('')}"
 `), nil)
@@ -58,7 +58,7 @@ func TestSize_TwoMegabyteAnswer(t *testing.T) {
 
 func TestSize_ThreeHundredCallsInOnePass(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "lists.range(300)"
       calls: [{tool: test.echo, input: {value: "v${item}"}}]
@@ -73,7 +73,7 @@ func TestSize_ThreeHundredCallsInOnePass(t *testing.T) {
 
 func TestSize_TwoHundredPasses(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, `    - when: pass < 200
       calls: [{tool: test.quick, input: {value: "v${pass}"}}]
     - answer: "${calls.size()}"
@@ -86,7 +86,7 @@ func TestSize_TwoHundredPasses(t *testing.T) {
 
 func TestSize_PassesPerRun(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, `    - when: pass <= 20
       calls: [{tool: test.quick, input: {value: "v${pass}"}}]
     - answer: done
@@ -97,7 +97,7 @@ func TestSize_PassesPerRun(t *testing.T) {
 
 func TestLargeInput_IsStoredSeparately(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, `    - answer: "${input.text.size()}"
 `), map[string]any{"text": strings.Repeat("x", 900_000)})
 	require.Equal(t, "900000", d.finish(id).Answer)
@@ -106,7 +106,7 @@ func TestLargeInput_IsStoredSeparately(t *testing.T) {
 
 func TestSize_LargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "lists.range(20)"
       calls: [{tool: test.write, input: {url: "http://127.0.0.1:1/${item}", name: "${input.text}"}}]

@@ -14,7 +14,7 @@ import (
 )
 
 // pauses sets a pause and returns the function that lifts it.
-func (o office) pauses(scope jig.PauseScope, target string) (resume func()) {
+func (o tenantEnv) pauses(scope jig.PauseScope, target string) (resume func()) {
 	o.t.Helper()
 	in := protocol.PauseRequest{Tenant: o.tenant, Scope: scope, Target: target, By: "ana"}
 	_, err := o.Pause(o.t.Context(), in)
@@ -26,7 +26,7 @@ func (o office) pauses(scope jig.PauseScope, target string) (resume func()) {
 }
 
 // composes starts a composition in the tenant.
-func (o office) composes(steps, url string) string {
+func (o tenantEnv) composes(steps, url string) string {
 	o.t.Helper()
 	started, err := o.StartCall(o.t.Context(), client.CallInput{
 		Tenant: o.tenant, DocumentName: "probe.yaml", Principal: jig.Principal{ID: "tester"},
@@ -38,7 +38,7 @@ func (o office) composes(steps, url string) string {
 }
 
 // stands waits until the store and Temporal agree on the status of a session.
-func (o office) stands(id string, status jig.Status) {
+func (o tenantEnv) stands(id string, status jig.Status) {
 	o.t.Helper()
 	var stored jig.SessionView
 	require.True(o.t, eventually(o.t.Context(), patience, func() bool {
@@ -52,39 +52,39 @@ func (o office) stands(id string, status jig.Status) {
 func TestStatus_AgreesWithTemporal(t *testing.T) {
 	t.Parallel()
 	echo, serial := `test.echo {value: a}`, `test.serial {url: "%s", name: "%s", key: k}`
-	child := func(o office, rules string) string {
+	child := func(o tenantEnv, rules string) string {
 		name := "below-" + strings.ToLower(o.name[:8])
 		o.registerIn(o.tenant, map[string]string{name + ".md": named(agent(`["*"]`, rules), name)})
 		return name
 	}
-	for name, play := range map[string]func(o office, r *receiver){
-		"a tool pause": func(o office, _ *receiver) {
+	for name, play := range map[string]func(o tenantEnv, r *receiver){
+		"a tool pause": func(o tenantEnv, _ *receiver) {
 			resume := o.pauses(jig.PauseTool, "test.echo")
 			id := o.run(agent(`["*"]`, calls(echo)), nil)
 			o.stands(id, jig.StatusInputRequired)
 			resume()
 			o.stands(id, jig.StatusCompleted)
 		},
-		"a tool pause of a quick tool, beside a call that runs": func(o office, _ *receiver) {
+		"a tool pause of a quick tool, beside a call that runs": func(o tenantEnv, _ *receiver) {
 			defer o.pauses(jig.PauseTool, "test.quick")()
 			id := o.run(agent(`["*"]`, calls(`test.quick {value: a}`, `test.sleep {ms: 600000, name: s}`)), nil)
 			require.True(o.t, eventually(o.t.Context(), patience, func() bool { return len(o.eventsOf(id, jig.EventToolPaused)) == 1 }))
 			o.stands(id, jig.StatusWorking)
 			require.NoError(o.t, o.Cancel(o.t.Context(), o.tenant, id))
 		},
-		"a pass under a pause of the tenant": func(o office, _ *receiver) {
+		"a pass under a pause of the tenant": func(o tenantEnv, _ *receiver) {
 			resume := o.pauses(jig.PauseTenant, "")
 			id := o.run(agent(`["*"]`, calls(echo)), nil)
 			o.stands(id, jig.StatusInputRequired)
 			resume()
 			o.stands(id, jig.StatusCompleted)
 		},
-		"calls of a concurrency key behind a pause": func(o office, r *receiver) {
+		"calls of a concurrency key behind a pause": func(o tenantEnv, r *receiver) {
 			defer o.pauses(jig.PauseTool, "test.serial")()
 			id := o.run(agent(`["*"]`, calls(fmt.Sprintf(serial, r.URL, "a"), fmt.Sprintf(serial, r.URL, "b"))), nil)
 			o.stands(id, jig.StatusInputRequired)
 		},
-		"a pause and max_parallel_calls": func(o office, _ *receiver) {
+		"a pause and max_parallel_calls": func(o tenantEnv, _ *receiver) {
 			resume := o.pauses(jig.PauseTool, "test.echo")
 			id := o.run(agent(`["*"]`, calls(echo, `test.big {bytes: 10, name: b}`), "max_parallel_calls: 1"), nil)
 			o.stands(id, jig.StatusInputRequired)
@@ -94,8 +94,8 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 			resume()
 			o.stands(id, jig.StatusCompleted)
 		},
-		"a rate limit": func(o office, _ *receiver) {
-			p := paced(o)
+		"a rate limit": func(o tenantEnv, _ *receiver) {
+			p := rateLimitEnv(o)
 			p.limit("  - {name: slow, tools: [test.echo], rate: 1, per: 1h}\n")
 			id := o.run(agent(`["*"]`, calls(echo, `test.echo {value: b}`)), nil)
 			require.True(o.t, eventually(o.t.Context(), patience, func() bool { return len(o.eventsOf(id, jig.EventToolHeld)) == 1 }))
@@ -103,18 +103,18 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 			defer o.pauses(jig.PauseTool, "test.echo")()
 			o.stands(id, jig.StatusInputRequired)
 		},
-		"a composition that a pause holds back": func(o office, r *receiver) {
+		"a composition that a pause holds back": func(o tenantEnv, r *receiver) {
 			defer o.pauses(jig.PauseTool, "probe.stands")()
 			o.stands(o.composes("  - {id: a, tool: test.echo, input: {value: a}}\n", r.URL), jig.StatusInputRequired)
 		},
-		"a step that a pause holds back": func(o office, r *receiver) {
+		"a step that a pause holds back": func(o tenantEnv, r *receiver) {
 			resume := o.pauses(jig.PauseTool, "test.echo")
 			id := o.composes("  - {id: a, tool: test.echo, input: {value: a}}\n", r.URL)
 			o.stands(id, jig.StatusInputRequired)
 			resume()
 			o.stands(id, jig.StatusCompleted)
 		},
-		"a composition with an approval and a child session": func(o office, r *receiver) {
+		"a composition with an approval and a child session": func(o tenantEnv, r *receiver) {
 			below := child(o, gatedRules)
 			id := o.composes(`  - parallel:
       - {id: own, tool: test.write, input: {url: "${input.url}", name: own}}
@@ -125,7 +125,7 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 			o.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/own", "by": "ana"})
 			o.stands(id, jig.StatusCompleted)
 		},
-		"a child session that waits, beside a step that runs": func(o office, r *receiver) {
+		"a child session that waits, beside a step that runs": func(o tenantEnv, r *receiver) {
 			below := child(o, gatedRules)
 			id := o.composes(`  - parallel:
       - {id: own, tool: test.sleep, input: {ms: 600000, name: s}}
@@ -136,7 +136,7 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 			o.stands(id, jig.StatusWorking)
 			require.NoError(o.t, o.Cancel(o.t.Context(), o.tenant, id))
 		},
-		"a child session that waits for an event": func(o office, r *receiver) {
+		"a child session that waits for an event": func(o tenantEnv, r *receiver) {
 			o.registerIn(o.tenant, map[string]string{"pays.yaml": "kind: composition\nname: probe.pays\ndescription: Waits.\nsteps:\n  - {id: paid, wait_for: {event: paid}}\n"})
 			below := child(o, calls("probe.pays {}"))
 			id := o.composes(`  - {id: asks, prompt: {mode: agent, agent: `+below+`, agent_input: {}}}
@@ -154,7 +154,7 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 			o.signal(session, protocol.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{}})
 			o.stands(id, jig.StatusCompleted)
 		},
-		"below a session that is paused": func(o office, r *receiver) {
+		"below a session that is paused": func(o tenantEnv, r *receiver) {
 			below := child(o, gatedRules)
 			id := o.composes(`  - {id: asks, prompt: {mode: agent, agent: `+below+`, agent_input: {url: "${input.url}", name: below}}}
 `, r.URL)
@@ -171,7 +171,7 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(joinOffice(t), newReceiver(t))
+			play(joinTenantEnv(t), newReceiver(t))
 		})
 	}
 }
@@ -180,11 +180,11 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 // and held back by a pause uses up its id.
 func TestRefusedStart_FreesItsID(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	tag := strings.ToLower(d.name[:8])
 	composed := "probe.late" + strings.ToUpper(tag)
-	c := caller{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
-	overHTTP := func(id, task string) heard {
+	c := apiClient{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
+	overHTTP := func(id, task string) response {
 		answer, _ := c.send(http.MethodPost, "/v1/sessions", map[string]any{"agent": "late-" + tag, "task": task, "id": id})
 		return answer
 	}

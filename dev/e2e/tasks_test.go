@@ -50,21 +50,21 @@ output: {label: "${steps.label.data.value}", status: "${steps.label.data.status}
 `
 
 // entityCall returns a call of somebody who may read and write entities.
-func (g registry) entityCall(tool string, input any) protocol.CallInput {
+func (g entityEnv) entityCall(tool string, input any) protocol.CallInput {
 	in := callInput(tool, input)
 	in.Tenant, in.Principal.Permissions = g.tenant, entityPermissions
 	return in
 }
 
 // called makes a call of somebody who may read and write entities and waits until it ends, or for a person.
-func (g registry) called(tool string, input any) protocol.CallResult {
+func (g entityEnv) called(tool string, input any) protocol.CallResult {
 	g.t.Helper()
 	result, err := g.Trigger(g.t.Context(), g.entityCall(tool, input), "")
 	require.NoError(g.t, err)
 	return result
 }
 
-func (g registry) pages() {
+func (g entityEnv) pages() {
 	g.t.Helper()
 	g.install("label.yaml", pageDocuments, g.trusting)
 	g.install("refresh.yaml", pageRefresh, g.trusting)
@@ -72,7 +72,7 @@ func (g registry) pages() {
 
 func TestTaskDocument_RunsOneTaskOfAnEntity(t *testing.T) {
 	t.Parallel()
-	g, r := joinOffice(t).registry(pageTasks), newReceiver(t)
+	g, r := joinTenantEnv(t).withEntityType(pageTasks), newReceiver(t)
 	g.pages()
 	e := g.entity(map[string]any{"url": r.URL})
 	done := g.called("page.label", map[string]any{"id": e.ID})
@@ -96,7 +96,7 @@ func TestTaskDocument_RunsOneTaskOfAnEntity(t *testing.T) {
 
 func TestTaskSteps_WaitOrNot(t *testing.T) {
 	t.Parallel()
-	g, r := joinOffice(t).registry(pageTasks), newReceiver(t)
+	g, r := joinTenantEnv(t).withEntityType(pageTasks), newReceiver(t)
 	g.pages()
 	e := g.entity(map[string]any{"url": r.URL})
 	done := g.called("page.refresh", map[string]any{"id": e.ID})
@@ -124,7 +124,7 @@ func TestTaskSteps_WaitOrNot(t *testing.T) {
 
 func TestTaskCalls_AreRefusedWithAReason(t *testing.T) {
 	t.Parallel()
-	g := joinOffice(t).registry(pageTasks)
+	g := joinTenantEnv(t).withEntityType(pageTasks)
 	e := g.entity(map[string]any{"url": "https://example.com"})
 	for _, tool := range []string{"tasks.run", "tasks.start"} {
 		wrong := g.called(tool, map[string]any{"entity": e.ID, "task": "lable"})
@@ -144,7 +144,7 @@ func TestTaskCalls_AreRefusedWithAReason(t *testing.T) {
 // A task that an agent starts may call only what the agent may call, whether or not the agent waits for it.
 func TestTasksOfAnAgent_MayUseOnlyItsTools(t *testing.T) {
 	t.Parallel()
-	g, r := joinOffice(t).registry(pageTasks), newReceiver(t)
+	g, r := joinTenantEnv(t).withEntityType(pageTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
 	for n, tools := range []string{"tasks.start", "tasks.start, test.keyed"} {
 		started, err := g.Start(t.Context(), client.StartOptions{
@@ -168,7 +168,7 @@ func TestTasksOfAnAgent_MayUseOnlyItsTools(t *testing.T) {
 // The catalog refuses a document whose task does not exist, and `jig validate` reports it with its line.
 func TestTaskDocuments_OfUnknownTasksAreRefused(t *testing.T) {
 	t.Parallel()
-	g := joinOffice(t).registry(pageTasks)
+	g := joinTenantEnv(t).withEntityType(pageTasks)
 	body := strings.Replace(pageDocuments, "task: label", "task: lable", 1)
 	result := g.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": "label.yaml", "body": body}}})
 	g.trusting(result.SessionID)
@@ -189,7 +189,7 @@ func TestTaskDocuments_OfUnknownTasksAreRefused(t *testing.T) {
 func TestChaos_KillWorkerInTasks(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
 	kills, seed := chaos(t, 40, 8, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 12))
-	g := newRegistry(t, pageTasks)
+	g := newEntityEnv(t, pageTasks)
 	g.pages()
 	r := newReceiver(t)
 	type run struct{ session, entity string }
@@ -228,7 +228,7 @@ func TestChaos_KillWorkerInTasks(t *testing.T) { //nolint:paralleltest // it kil
 // Follows the section about single tasks in docs/entities.md.
 func TestEntitiesPage_SingleTask(t *testing.T) {
 	t.Parallel()
-	d := open(t, "JIG_PERMISSIONS=*", "PATH="+filepath.Dir(shared.cli.path(t))+":/usr/local/bin:/usr/bin:/bin")
+	d := startEnv(t, "JIG_PERMISSIONS=*", "PATH="+filepath.Dir(shared.cli.path(t))+":/usr/local/bin:/usr/bin:/bin")
 	page := func(language, with string) string {
 		found := slices.DeleteFunc(blocks(t, "docs/entities.md", language), func(block string) bool { return !strings.Contains(block, with) })
 		require.Len(t, found, 1, with)

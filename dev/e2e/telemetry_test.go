@@ -143,9 +143,9 @@ const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 func TestTraces_SessionWithAnApproval(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)
-	d := newDesk(t, to.environment("OPENAI_API_KEY=sk-worker-secret")...)
+	d := newTestEnv(t, to.environment("OPENAI_API_KEY=sk-worker-secret")...)
 	d.start()
-	c := caller{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
+	c := apiClient{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
 	id := jig.DefaultTenant + ".s-" + d.name
 	answer, body := c.send(http.MethodPost, "/v1/sessions", map[string]any{"id": id, "document": writer(), "task": "the secret task"},
 		"Traceparent", traceparent, "Baggage", "token=of-the-client")
@@ -203,7 +203,7 @@ func TestTraces_SessionWithAnApproval(t *testing.T) {
 func TestTraces_ContentIfWanted(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)
-	d := newDesk(t, to.environment("JIG_TRACE_CONTENT=true", "OPENAI_API_KEY=sk-worker-secret")...)
+	d := newTestEnv(t, to.environment("JIG_TRACE_CONTENT=true", "OPENAI_API_KEY=sk-worker-secret")...)
 	d.start()
 	id := d.run(writer(), map[string]any{"topic": "weather"})
 	d.waiting(id)

@@ -16,15 +16,15 @@ import (
 // Two tenants use the same ids for everything that they can name, and each tries to reach the other's sessions and files.
 func TestTenants_SameIDsAreSeparate(t *testing.T) {
 	t.Parallel()
-	a, r := newOffice(t), newReceiver(t)
-	b := office{desk: a.desk, tenant: a.tenant + "-2"}
+	a, r := newTenantEnv(t), newReceiver(t)
+	b := tenantEnv{testEnv: a.testEnv, tenant: a.tenant + "-2"}
 	ctx, results := t.Context(), map[string]protocol.CallResult{}
-	effect := func(o office, name string) protocol.CallInput {
+	effect := func(o tenantEnv, name string) protocol.CallInput {
 		in := callInput("test.effect", map[string]any{"url": r.URL, "name": name})
 		in.Tenant = o.tenant
 		return in
 	}
-	for _, o := range []office{a, b} {
+	for _, o := range []tenantEnv{a, b} {
 		result, err := o.Trigger(ctx, effect(o, "paid"), "order-7")
 		require.NoError(t, err)
 		require.Equal(t, jig.CallSucceeded, result.Status)
@@ -44,7 +44,7 @@ func TestTenants_SameIDsAreSeparate(t *testing.T) {
 	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 
 	// Only an identical request returns the waiting call.
-	gated := func(o office, name string) protocol.CallInput {
+	gated := func(o tenantEnv, name string) protocol.CallInput {
 		in := callInput("test.write", map[string]any{"url": r.URL, "name": name})
 		in.Tenant = o.tenant
 		return in
@@ -86,7 +86,7 @@ func TestTenants_SameIDsAreSeparate(t *testing.T) {
 
 	// The same rules apply to sessions of agents, and to files.
 	document := agent(`["file.write"]`, "    - when: pass == 1\n      calls:\n        - {tool: file.write, input: {path: same.txt, content: \"${input.text}\"}}\n    - answer: done\n")
-	for _, o := range []office{a, b} {
+	for _, o := range []tenantEnv{a, b} {
 		raw, err := json.Marshal(map[string]any{"text": o.tenant})
 		require.NoError(t, err)
 		options := client.StartOptions{
@@ -105,7 +105,7 @@ func TestTenants_SameIDsAreSeparate(t *testing.T) {
 		o.trusting(started.SessionID)
 		stands(func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted })
 	}
-	for _, o := range []office{a, b} {
+	for _, o := range []tenantEnv{a, b} {
 		content, err := os.ReadFile(o.workdir("same.txt"))
 		require.NoError(t, err)
 		require.Equal(t, o.tenant, string(content))

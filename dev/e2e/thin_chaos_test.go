@@ -18,7 +18,7 @@ import (
 func TestChaos_KillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
 	kills, seed := chaos(t, 60, 12, 4)
 	random := rand.New(rand.NewPCG(uint64(seed), 7))
-	f := newFirm(t)
+	f := newThinToolEnv(t)
 	const each = 3
 	var sessions []string
 	for kill := range kills {

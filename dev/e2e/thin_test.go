@@ -64,17 +64,17 @@ creates:
 starts: {input: {asked_by: "${principal.id}"}}
 `
 
-// firm is a tenant with a thin tool.
-type firm struct{ registry }
+// thinToolEnv is a tenant with a thin tool.
+type thinToolEnv struct{ entityEnv }
 
-func newFirm(t *testing.T, env ...string) firm {
+func newThinToolEnv(t *testing.T, env ...string) thinToolEnv {
 	t.Helper()
-	return firmOf(newOffice(t, env...))
+	return thinToolEnvOf(newTenantEnv(t, env...))
 }
 
-func firmOf(o office) firm {
+func thinToolEnvOf(o tenantEnv) thinToolEnv {
 	o.t.Helper()
-	f := firm{o.registry(sevenTasks)}
+	f := thinToolEnv{o.withEntityType(sevenTasks)}
 	f.kind = "review"
 	var files []map[string]string
 	for name, body := range thinTypes {
@@ -85,7 +85,7 @@ func firmOf(o office) firm {
 }
 
 // put registers documents.
-func (f firm) put(files ...map[string]string) {
+func (f thinToolEnv) put(files ...map[string]string) {
 	f.t.Helper()
 	result := f.trigger("catalog.put", map[string]any{"documents": files})
 	require.Equal(f.t, jig.CallWaiting, result.Status, "%+v", result.Result)
@@ -96,7 +96,7 @@ func (f firm) put(files ...map[string]string) {
 }
 
 // record creates an entity of a type.
-func (f firm) record(kind, title string, content map[string]any, change ...func(*entity.NewEntity)) string {
+func (f thinToolEnv) record(kind, title string, content map[string]any, change ...func(*entity.NewEntity)) string {
 	f.t.Helper()
 	if content == nil {
 		content = map[string]any{}
@@ -115,7 +115,7 @@ func (f firm) record(kind, title string, content map[string]any, change ...func(
 var entityPermissions = []string{"entities.*.read", "entities.*.write"}
 
 // call calls a tool with the given permissions, in a session with the given id or, if the id is empty, a new one.
-func (f firm) call(tool, id string, input map[string]any, permissions ...string) protocol.CallResult {
+func (f thinToolEnv) call(tool, id string, input map[string]any, permissions ...string) protocol.CallResult {
 	f.t.Helper()
 	in := callInput(tool, input)
 	in.Tenant, in.Principal.Permissions = f.tenant, permissions
@@ -125,7 +125,7 @@ func (f firm) call(tool, id string, input map[string]any, permissions ...string)
 }
 
 // begun returns the result of a thin tool that succeeded.
-func (f firm) begun(result protocol.CallResult) spec.ThinResult {
+func (f thinToolEnv) begun(result protocol.CallResult) spec.ThinResult {
 	f.t.Helper()
 	require.Equal(f.t, jig.CallSucceeded, result.Status, "%+v", result.Result)
 	var out spec.ThinResult
@@ -133,13 +133,13 @@ func (f firm) begun(result protocol.CallResult) spec.ThinResult {
 	return out
 }
 
-func (f firm) review(id string, input map[string]any) spec.ThinResult {
+func (f thinToolEnv) review(id string, input map[string]any) spec.ThinResult {
 	f.t.Helper()
 	return f.begun(f.call("review.start", id, input, entityPermissions...))
 }
 
 // reviews returns the number of entities that thin tools have created so far.
-func (f firm) reviews() int64 {
+func (f thinToolEnv) reviews() int64 {
 	f.t.Helper()
 	counts, err := f.db.EntityCounts(f.t.Context(), f.tenant)
 	require.NoError(f.t, err)
@@ -155,7 +155,7 @@ const module = "github.com/jig-run/jig"
 
 func TestThinTool_Acts(t *testing.T) {
 	t.Parallel()
-	f := newFirm(t, "JIG_ENTITY_URL=https://jig.example/{tenant}/{entity_id}?session={session_id}")
+	f := newThinToolEnv(t, "JIG_ENTITY_URL=https://jig.example/{tenant}/{entity_id}?session={session_id}")
 	pilot := f.record("pilot", "a pilot", nil)
 	engagement := f.record("engagement", "Acme", map[string]any{"client": "acme"}, func(n *entity.NewEntity) {
 		n.Relations, n.Workspaces = map[string][]string{"has": {pilot}}, []string{"west"}
@@ -198,7 +198,7 @@ func TestThinTool_Acts(t *testing.T) {
 // An extraction whose tasks call tools continues in a separate workflow.
 func TestThinTool_TasksThatMakeCalls(t *testing.T) {
 	t.Parallel()
-	f := firmOf(joinOffice(t))
+	f := thinToolEnvOf(joinTenantEnv(t))
 	f.put(map[string]string{"path": "note.yaml", "body": "kind: entity_type\nname: note\nfields:\n" +
 		"  - {name: text, type: text, required: true}\n  - {name: size, type: number, task: size}\n  - {name: echo, type: text, task: echo}\n" +
 		"  - {name: sent, type: text, task: sent}\ntasks:\n  - {id: size, compute: size(entity.content.text)}\n" +
@@ -221,7 +221,7 @@ func TestThinTool_TasksThatMakeCalls(t *testing.T) {
 
 func TestThinTool_Key(t *testing.T) {
 	t.Parallel()
-	f := firmOf(joinOffice(t))
+	f := thinToolEnvOf(joinTenantEnv(t))
 	input := map[string]any{"path": module, "key": "one"}
 	first, other := f.review("", input), f.review("", map[string]any{"path": module})
 	require.Equal(t, "/entities/"+first.EntityID, first.URL)
@@ -257,7 +257,7 @@ func TestThinTool_Key(t *testing.T) {
 
 func TestThinTool_Rejects(t *testing.T) {
 	t.Parallel()
-	f := firmOf(joinOffice(t))
+	f := thinToolEnvOf(joinTenantEnv(t))
 	relate := func(id string) func(*entity.NewEntity) {
 		return func(n *entity.NewEntity) { n.Relations = map[string][]string{"has": {id}} }
 	}
@@ -332,8 +332,8 @@ func TestThinTool_Rejects(t *testing.T) {
 // audit of the caller's own tenant distinguishes the two.
 func TestThinTool_EntitiesOfAnotherTenant(t *testing.T) {
 	t.Parallel()
-	f := firmOf(joinOffice(t))
-	other := firm{registry{office: office{desk: f.desk, tenant: f.tenant + "-other"}, db: f.db}}
+	f := thinToolEnvOf(joinTenantEnv(t))
+	other := thinToolEnv{entityEnv{tenantEnv: tenantEnv{testEnv: f.testEnv, tenant: f.tenant + "-other"}, db: f.db}}
 	theirs := map[string]string{
 		"engagement_id": other.record("engagement", "secret", map[string]any{"client": "x"}),
 		"pilot_id":      other.record("pilot", "secret", nil), "related_id": other.record("review", "secret", nil),
@@ -370,7 +370,7 @@ func TestThinTool_EntitiesOfAnotherTenant(t *testing.T) {
 
 func TestThinTool_FromAgentsAndCompositions(t *testing.T) {
 	t.Parallel()
-	f := firmOf(joinOffice(t))
+	f := thinToolEnvOf(joinTenantEnv(t))
 	f.put(map[string]string{"path": "review.both.yaml", "body": `kind: composition
 name: review.both
 description: Starts two reviews.
@@ -404,7 +404,7 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 // A session that started before its bundle was removed still has the tool, but calls of the tool fail.
 func TestThinTool_OfARemovedBundle(t *testing.T) {
 	t.Parallel()
-	f := firmOf(joinOffice(t))
+	f := thinToolEnvOf(joinTenantEnv(t))
 	body := []byte(strings.Replace(thinReview, "name: review.start\n", "name: review.kept\nbundle: reviews\napproval: always_ask\n", 1))
 	x, err := spec.LoadExecution("review.kept.yaml", body)
 	require.NoError(t, err)

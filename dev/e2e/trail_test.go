@@ -16,14 +16,14 @@ import (
 	"github.com/jig-run/jig/internal/audit"
 )
 
-// stopping returns a context with time to stop servers, even after the test has ended.
-func stopping(t *testing.T) (context.Context, context.CancelFunc) {
+// shutdownContext returns a context with time to stop servers, even after the test has ended.
+func shutdownContext(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 }
 
 // requireAudited checks a tenant's audit chain and returns its entries. On a busy machine a page may time out; then it begins again.
-func (d *desk) requireAudited(tenant string) []audit.Entry {
+func (d *testEnv) requireAudited(tenant string) []audit.Entry {
 	d.t.Helper()
 	list, err := d.audited(tenant)
 	for jig.CodeOf(err) == jig.CodeTimeout && d.t.Context().Err() == nil {
@@ -35,7 +35,7 @@ func (d *desk) requireAudited(tenant string) []audit.Entry {
 }
 
 // audited reads and checks a tenant's whole audit.
-func (d *desk) audited(tenant string) (list []audit.Entry, err error) {
+func (d *testEnv) audited(tenant string) (list []audit.Entry, err error) {
 	chain := audit.NewChain(tenant, 1)
 	var head audit.Head
 	err = d.Audit(d.t.Context(), client.AuditRequest{Tenant: tenant}, func(page client.AuditPage) error {
@@ -61,15 +61,15 @@ func (d *desk) audited(tenant string) (list []audit.Entry, err error) {
 }
 
 // requireOneStory checks that the log of each call agrees with the audit and with the effects that reached the receiver.
-func (m *match) requireOneStory(n int, rows []audit.Entry) {
+func (m *raceRun) requireOneStory(n int, rows []audit.Entry) {
 	m.t.Helper()
 	told, err := m.Events(m.t.Context(), m.tenant, m.id, 0)
 	require.NoError(m.t, err)
 	done := func() string { return fmt.Sprintf("schedule %d, %s:\n%s", n, m.id, strings.Join(m.log, "\n")) }
-	stories := map[string]*story{}
+	stories := map[string]*callSummary{}
 	for _, e := range told {
 		if stories[e.CallID] == nil {
-			stories[e.CallID] = &story{}
+			stories[e.CallID] = &callSummary{}
 		}
 		stories[e.CallID].tell(e)
 	}
@@ -103,8 +103,8 @@ func (m *match) requireOneStory(n int, rows []audit.Entry) {
 	require.Empty(m.t, audited, "the audit has rows that the log does not have; %s", done())
 }
 
-// story summarizes a session's log about one call.
-type story struct {
+// callSummary summarizes a session's log about one call.
+type callSummary struct {
 	// decisions are the rows that the audit must contain, in order.
 	decisions []string
 	// opened counts the requests to people, closed the final answers, and ends how often the call ended.
@@ -114,7 +114,7 @@ type story struct {
 	approved, denied, succeeded bool
 }
 
-func (s *story) tell(e jig.Event) {
+func (s *callSummary) tell(e jig.Event) {
 	var data struct {
 		By      string          `json:"by"`
 		Edited  json.RawMessage `json:"edited"`
@@ -185,7 +185,7 @@ func (s *story) tell(e jig.Event) {
 }
 
 // withdrawn records that a request which was still waiting, or an unused approval, was withdrawn without a person's answer.
-func (s *story) withdrawn() {
+func (s *callSummary) withdrawn() {
 	if s.open {
 		s.open = false
 		s.decisions = append(s.decisions, string(audit.AuditWithdrawn)+" ")

@@ -55,7 +55,7 @@ func TestTranscript_OfASession(t *testing.T) {
 // Sessions can be found by status, agent, person and parent; another tenant sees none of them.
 func TestSessionList_ShowsSessions(t *testing.T) {
 	t.Parallel()
-	d, r := joinOffice(t), newReceiver(t)
+	d, r := joinTenantEnv(t), newReceiver(t)
 	last := "last-" + d.name[:8]
 	ids := func(args ...string) []string {
 		t.Helper()
@@ -90,7 +90,7 @@ func TestSessionList_ShowsSessions(t *testing.T) {
 	require.Regexp(t, parent+` +draft:probe +input_required +1 `, text.out)
 	require.Regexp(t, done.SessionID+` +test.echo +completed `, text.out)
 	stranger := d.jig("sessions", "--tenant", "stranger-"+d.name[:8], "--parent", parent)
-	require.Equal(t, said{out: "", err: "no sessions\n"}, stranger)
+	require.Equal(t, commandResult{out: "", err: "no sessions\n"}, stranger)
 
 	// The only call that waits can be approved without naming it, in the child through its parent.
 	require.Equal(t, 1, d.jig("approve", done.SessionID, "--tenant", d.tenant).code)

@@ -15,16 +15,16 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// clerk runs commands as ana, over one of the two transports, and keeps what each one said in a form that does not depend on the transport.
-type clerk struct {
-	*desk
+// transportRunner runs commands as ana, over one of the two transports, and keeps what each one said in a form that does not depend on the transport.
+type transportRunner struct {
+	*testEnv
 	said map[string]string
 }
 
-// clerkOf returns a desk whose commands use a transport: direct or http.
-func clerkOf(t *testing.T, transport string) *clerk {
+// transportRunnerOn returns an environment whose commands use a transport: direct or http.
+func transportRunnerOn(t *testing.T, transport string) *transportRunner {
 	t.Helper()
-	d := join(t)
+	d := joinEnv(t)
 	d.env = append(d.env, "JIG_PRINCIPAL=ana", "NO_COLOR=1")
 	if transport == "http" {
 		server := d.serve()
@@ -32,11 +32,11 @@ func clerkOf(t *testing.T, transport string) *clerk {
 		d.env = append(d.env, "JIG_URL="+server.url, "JIG_API_KEY="+d.apiKey(jig.DefaultTenant, everything()...), "JIG_TEMPORAL_ADDRESS=127.0.0.1:1",
 			"TEMPORAL_ADDRESS=127.0.0.1:1", "JIG_DATABASE_URL=", "JIG_SERVER_DATABASE_URL=")
 	}
-	return &clerk{d, map[string]string{}}
+	return &transportRunner{d, map[string]string{}}
 }
 
-// does runs a command with JSON output, which must end with an exit code, and returns the output. NAME in the arguments is the name of the desk.
-func (c *clerk) does(code int, args ...string) map[string]any {
+// does runs a command with JSON output, which must end with an exit code, and returns the output. NAME in the arguments is the name of the environment.
+func (c *transportRunner) does(code int, args ...string) map[string]any {
 	c.t.Helper()
 	step := strings.Join(args, " ")
 	named := make([]string, len(args))
@@ -62,7 +62,7 @@ func (c *clerk) does(code int, args ...string) map[string]any {
 }
 
 // waiting waits until a call waits in a session.
-func (c *clerk) waiting(session string) {
+func (c *transportRunner) waiting(session string) {
 	c.t.Helper()
 	require.True(c.t, eventually(c.t.Context(), patience, func() bool {
 		got := c.jig("approvals", "--session", session, "--output", "json")
@@ -71,7 +71,7 @@ func (c *clerk) waiting(session string) {
 }
 
 // work runs every command that needs the engine.
-func (c *clerk) work() {
+func (c *transportRunner) work() {
 	c.t.Helper()
 	c.put("writer.md", writer())
 	c.put("policy.yaml", "kind: policy\nname: probe\nrules:\n  - name: writes\n    when: tool.name == 'file.write'\n    verdict: ask\n    reason: it writes\n")
@@ -167,7 +167,7 @@ func TestCommands_WorkOverBothTransports(t *testing.T) {
 	t.Parallel()
 	said := map[string]map[string]string{}
 	for _, transport := range []string{"direct", "http"} {
-		c := clerkOf(t, transport)
+		c := transportRunnerOn(t, transport)
 		c.work()
 		said[transport] = c.said
 	}
@@ -183,7 +183,7 @@ func TestCommands_WorkOverBothTransports(t *testing.T) {
 // The tenant and the principal are those of the credential; commands say so if the user names other ones.
 func TestCommands_OverHTTPActForTheCredential(t *testing.T) {
 	t.Parallel()
-	c := clerkOf(t, "http")
+	c := transportRunnerOn(t, "http")
 	for _, args := range [][]string{{"sessions", "--tenant", "other"}, {"sessions", "--as", "ben"}} {
 		got := c.jig(args...)
 		require.Equal(t, 1, got.code, got.err)
@@ -209,16 +209,16 @@ func TestCommands_OverHTTPActForTheCredential(t *testing.T) {
 // A follower of a tenant gets what happens in all its sessions, and continues on another server without a gap.
 func TestAPI_TenantEventsResumeOnAnotherServer(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	first, second := d.serve(), d.serve()
 	tenant := "inbox-" + d.name[:8]
 	key := d.apiKey(tenant, everything()...)
-	a, b := caller{first, key}, caller{second, key}
+	a, b := apiClient{first, key}, apiClient{second, key}
 	begin := get[struct {
 		Next string `json:"next_cursor"`
 	}](a, "/v1/events").Next
 	one := []string{}
-	read := func(c caller, last string, until jig.EventType) string {
+	read := func(c apiClient, last string, until jig.EventType) string {
 		_, content := c.open(http.MethodGet, "/v1/events", nil, "Accept", "text/event-stream", "Last-Event-ID", last)
 		lines := bufio.NewScanner(content)
 		for lines.Scan() {

@@ -23,7 +23,7 @@ import (
 )
 
 // summaries returns the summary that Temporal shows for a run, and the one in its memo. An empty run means the latest one.
-func (d *desk) summaries(id, run string) (static, memo string) {
+func (d *testEnv) summaries(id, run string) (static, memo string) {
 	d.t.Helper()
 	described, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), id, run)
 	require.NoError(d.t, err)
@@ -39,7 +39,7 @@ func (d *desk) summaries(id, run string) (static, memo string) {
 // Every run of a session says which agent it is and what it was asked to do, also after its worker has died, and the last one has the answer.
 func TestWebUI_EveryRunNamesItsTask(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := startEnv(t), newReceiver(t)
 	input, err := json.Marshal(map[string]string{"url": r.URL})
 	require.NoError(t, err)
 	started, err := d.Start(t.Context(), client.StartOptions{
@@ -79,7 +79,7 @@ func TestWebUI_EveryRunNamesItsTask(t *testing.T) {
 // A session that answers a message names the message.
 func TestWebUI_NamesTheMessageThatContinuesASession(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	id := d.run(agent(`["*"]`, "    - answer: \"heard ${messages.size()}\"\n"), nil)
 	d.finish(id)
 	require.NoError(t, d.Message(t.Context(), jig.DefaultTenant, id, "Please try again", "ana"))
@@ -92,7 +92,7 @@ func TestWebUI_NamesTheMessageThatContinuesASession(t *testing.T) {
 // A single call, its composition and the session of another agent say what they do and what became of it.
 func TestWebUI_NamesCallsCompositionsAndChildren(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)
 	static, memo := d.summaries(id, "")
@@ -126,7 +126,7 @@ func TestWebUI_NamesCallsCompositionsAndChildren(t *testing.T) {
 // Every signal, update and query that the Web UI offers says what it is for.
 func TestWebUI_DescribesWhatCanBeSent(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)
 	for _, workflow := range []string{id, workflows.FrameWorkflowID(id, "1.1"), d.gated(r, "v")} {
@@ -151,7 +151,7 @@ func TestWebUI_DescribesWhatCanBeSent(t *testing.T) {
 // The sweeper's work does not appear in lists of workflows.
 func TestWebUI_ListsNoSweeps(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startEnv(t)
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		query := `ActivityType="` + protocol.Sweep + `" AND TaskQueue="` + d.queue + `" AND ExecutionStatus="Completed"`
 		swept, err := shared.temporal.CountActivities(t.Context(), sdk.CountActivitiesOptions{Query: query})
@@ -165,7 +165,7 @@ func TestWebUI_ListsNoSweeps(t *testing.T) {
 // A session that cannot be opened is not listed as working.
 func TestWebUI_ShowsSessionsThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
-	d := join(t)
+	d := joinEnv(t)
 	started, err := d.Start(t.Context(), client.StartOptions{Agent: "nobody-at-all", Task: "help", Principal: jig.Principal{ID: "tester"}})
 	require.NoError(t, err)
 	call, err := d.StartCall(t.Context(), callInput("test.nothing", nil), "")
@@ -180,7 +180,7 @@ func TestWebUI_ShowsSessionsThatCannotBeOpened(t *testing.T) {
 // The commands in the details reach Temporal at its address without further settings.
 func TestWebUI_CommandsInTheDetailsWork(t *testing.T) {
 	t.Parallel()
-	d, r := join(t), newReceiver(t)
+	d, r := joinEnv(t), newReceiver(t)
 	id := d.gated(r, "w")
 	details := d.page(id, "").GetCurrentDetails()
 	command := regexp.MustCompile(`(?m)^temporal workflow signal [^'` + "`" + `]* --name approve \\\n  --input '[^']*'$`).FindString(details)
@@ -188,7 +188,7 @@ func TestWebUI_CommandsInTheDetailsWork(t *testing.T) {
 	require.Contains(t, command, " --address "+shared.stack.TemporalAddress()+" ")
 	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
 	require.NoError(t, err)
-	shell := &desk{t: t, dir: d.dir, env: []string{"PATH=" + stock + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + t.TempDir()}}
+	shell := &testEnv{t: t, dir: d.dir, env: []string{"PATH=" + stock + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + t.TempDir()}}
 	got := shell.command("sh", "-c", command)
 	require.Zero(t, got.code, got.out+got.err)
 	require.Equal(t, "written", d.finish(id).Answer)
@@ -197,7 +197,7 @@ func TestWebUI_CommandsInTheDetailsWork(t *testing.T) {
 // The commands that the development server prints work as they are, whatever its ports.
 func TestDevServer_PrintsCommandsThatWork(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := isolatedEnv(t)
 	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
 	require.NoError(t, err)
 	cmd := exec.Command(shared.dev.path(t), append([]string{"--ephemeral", "--quiet"}, anywhere...)...)
@@ -219,7 +219,7 @@ func TestDevServer_PrintsCommandsThatWork(t *testing.T) {
 	}
 	require.Contains(t, script.String(), "export TEMPORAL_ADDRESS=127.0.0.1:")
 	require.Contains(t, script.String(), "temporal workflow list --query ")
-	shell := &desk{t: t, dir: d.dir, env: []string{"PATH=" + stock + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + t.TempDir()}}
+	shell := &testEnv{t: t, dir: d.dir, env: []string{"PATH=" + stock + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + t.TempDir()}}
 	got := shell.command("sh", "-c", script.String())
 	require.Zero(t, got.code, got.out+got.err)
 }
