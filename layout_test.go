@@ -71,7 +71,7 @@ func arrows() map[string][]string {
 		"internal/identity/openid": {".", "internal/strictjson"},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
 		"internal/protocol":        {".", "internal/audit", "internal/strictjson"},
-		"internal/approval":        {".", "internal/audit", "internal/identity", "internal/stored"},
+		"internal/approval":        {".", "internal/audit", "internal/duration", "internal/identity", "internal/stored"},
 		"internal/bundle":          {".", "internal/cache"},
 		"internal/chat":            {"."},
 		"internal/livetext":        {".", "internal/clip", "internal/protocol"},

@@ -1,6 +1,7 @@
 package jig
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +103,16 @@ type Terms struct {
 
 // Plain reports whether the terms are equivalent to the zero value.
 func (t Terms) Plain() bool {
-	return len(t.Requirements) == 0 && !t.NotRequester && t.RequesterMay == "" && ProofClaimed.AtLeast(t.Proof) && t.Remind == 0 && t.OnExpiry.Strictness() == 0
+	if ProofClaimed.AtLeast(t.Proof) {
+		t.Proof = ""
+	}
+	if t.OnExpiry.Strictness() == 0 {
+		t.OnExpiry = ""
+	}
+	if len(t.Requirements) == 0 {
+		t.Requirements = nil
+	}
+	return reflect.ValueOf(t).IsZero()
 }
 
 // Asker is somebody on whose word a call rests.

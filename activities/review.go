@@ -35,7 +35,7 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 		if err != nil {
 			return page, err
 		}
-		r := protocol.Review{SessionID: c.SessionID, Call: c.Call}
+		r := protocol.Review{SessionID: c.SessionID, Call: c.Call, Conditions: approval.Conditions(asked)}
 		if settings.ProofWanted() && !in.Signs {
 			r.Refusal, r.Unsigned = "this tenant accepts only signed decisions, and there is no signing key", true
 		} else {

@@ -26,6 +26,8 @@ type field struct {
 	min, max string
 	form     string
 	hint     string
+	// term reports that the key sets a term of an approval.
+	term bool
 }
 
 // form is a format that a text must have.
@@ -187,6 +189,8 @@ func fieldsOf(t reflect.Type) []field {
 				f.max = value
 			case "form":
 				f.form = value
+			case "term":
+				f.term = true
 			default:
 				panic("spec: unknown tag " + word)
 			}

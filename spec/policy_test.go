@@ -236,7 +236,7 @@ func TestCheckTerms(t *testing.T) {
 	}
 	for key, rule := range map[string]spec.PolicyRule{
 		"approvers": {Approvers: finance}, "quorum": {Quorum: 1}, "expires": {Expires: 1}, "remind": {Remind: 1}, "escalate": {Escalate: after(1, *finance)},
-		"on_expiry": {OnExpiry: jig.ExpiryDeny},
+		"on_expiry": {OnExpiry: jig.ExpiryDeny}, "proof": {Proof: jig.ProofKey},
 	} {
 		rule.Verdict = jig.VerdictDeny
 		require.Equal(t, key, jig.AsError(rule.CheckTerms()).Field)

@@ -44,10 +44,11 @@ func TestPending_ShowsTerms(t *testing.T) {
   needs 2 of group finance (pay/large); after 30m also dora
   needs 1 of anybody (pay/any)
   ana may not decide, having requested it
+  if nobody decides in time, the session is canceled
   approved so far by ben (claimed): 1 of 2 approvals by group finance, 1 missing
   carla delegated to emil
   dora may also decide in 30m (`+moment(begun.Add(30*time.Minute))+`)
-  expires in 7d (`+moment(begun.Add(7*24*time.Hour))+`), and then the session is canceled
+  expires in 7d (`+moment(begun.Add(7*24*time.Hour))+`)
   answer it with one of:
     temporal workflow signal --workflow-id ses_1 --name approve --input '{"call":"3.1","by":"ben"}'
     jig approve ses_1 3.1 --as ben
@@ -125,9 +126,9 @@ func TestPending_SaysWhatPolicyDemandsToday(t *testing.T) {
 		"":                            {},
 		"it would run without asking": {Today: jig.VerdictRun},
 		"it would be denied":          {Today: jig.VerdictDeny},
-		"1 of anybody":                {Today: jig.VerdictAsk},
-		"1 of anybody, but not ana":   {Today: jig.VerdictAsk, Terms: &jig.Terms{NotRequester: true}},
-		"2 of group editors (cms/publish), but not ana": {Today: jig.VerdictAsk, Terms: terms},
+		"anybody may decide":          {Today: jig.VerdictAsk},
+		"anybody may decide; ana may not decide, having requested it":                     {Today: jig.VerdictAsk, Terms: &jig.Terms{NotRequester: true}},
+		"needs 2 of group editors (cms/publish); ana may not decide, having requested it": {Today: jig.VerdictAsk, Terms: terms},
 	} {
 		text := newApp("jig", nil, nil, nil, nil).cardText(palette{}, card{Pending: p, review: r})
 		if want == "" {
@@ -160,7 +161,7 @@ func TestPending_Facts(t *testing.T) {
 		"anybody":    {func(p *jig.Pending) { p.Terms = nil }, "anybody may decide"},
 		"nobody":     {func(p *jig.Pending) { p.RequestedBy = "" }, "the requester may not decide, having requested it"},
 		"reminder":   {func(p *jig.Pending) { p.NextAt = noon.Add(time.Minute) }, " ago (" + moment(noon.Add(time.Minute)) + ")"},
-		"fails":      {func(p *jig.Pending) { p.Terms.OnExpiry = jig.ExpiryFail }, "and then the session fails"},
+		"fails":      {func(p *jig.Pending) { p.Terms.OnExpiry = jig.ExpiryFail }, "if nobody decides in time, the session fails"},
 		"no agent":   {func(p *jig.Pending) { p.Agent = jig.CallAgent }, "requested by ana, without an agent"},
 		"one line":   {func(p *jig.Pending) { p.Agent = "a\n\x1b[31mb" }, "agent a [31mb"},
 		"enough":     {func(p *jig.Pending) { p.Terms = nil }, ": nothing is missing"},

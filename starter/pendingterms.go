@@ -8,7 +8,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
-	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -35,7 +34,7 @@ func pendingFacts(p jig.Pending, now time.Time) []string {
 		add("%s", strings.Join(from, ", "))
 	}
 	consent := approval.ConsentOf(p)
-	for _, line := range termFacts(p, consent.Terms) {
+	for _, line := range approval.Conditions(p) {
 		add("%s", line)
 	}
 	if len(p.Votes) > 0 {
@@ -52,46 +51,9 @@ func pendingFacts(p jig.Pending, now time.Time) []string {
 		add("%s", nextFact(p, consent.Terms, now))
 	}
 	if !p.ExpiresAt.IsZero() {
-		add("expires %s%s", when(p.ExpiresAt, now), expiryFact(consent.Terms.OnExpiry))
+		add("expires %s", when(p.ExpiresAt, now))
 	}
 	return lines
-}
-
-// termFacts lists who may decide and how many of them are needed.
-func termFacts(p jig.Pending, t jig.Terms) []string {
-	if p.Kind == jig.PendingReconcile && t.Plain() { // the tenant's settings name the people who may reconcile
-		return nil
-	}
-	var lines []string
-	for _, r := range t.Requirements {
-		lines = append(lines, "needs "+requirementText(r))
-	}
-	if len(lines) == 0 {
-		lines = append(lines, "anybody may decide")
-	}
-	if t.NotRequester {
-		lines = append(lines, cmp.Or(approval.Excluded(p), "the requester")+" may not decide, having requested it")
-	}
-	if t.RequesterMay != "" {
-		lines = append(lines, "those who requested it may decide ("+t.RequesterMay+")")
-	}
-	return lines
-}
-
-// requirementText says who must approve, and how many of them.
-func requirementText(r jig.Requirement) string {
-	text := fmt.Sprintf("%d of %s", max(1, r.Quorum), r.Approvers)
-	if r.Rule != "" {
-		text += " (" + r.Rule + ")"
-	}
-	for _, e := range r.Escalate {
-		if e.Counts(0) {
-			text += fmt.Sprintf("; also %s", e.Approvers)
-			continue
-		}
-		text += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
-	}
-	return text
 }
 
 // todayFact says what policy demands today if that is something else than the terms under which the call waits; "" if it is not.
@@ -101,33 +63,14 @@ func todayFact(p jig.Pending, r protocol.Review, now time.Time) string {
 	case jig.VerdictRun:
 		today = "it would run without asking"
 	case jig.VerdictAsk:
-		today = demandedText(p, r.Terms)
+		p.Terms = r.Terms
+		today = strings.Join(approval.Conditions(p), "; ")
 	case jig.VerdictDeny, jig.VerdictRefuse:
 		today = "it would be denied"
 	default:
 		return ""
 	}
 	return oneLine(fmt.Sprintf("terms of %s; by today's policy: %s", clock(p.RequestedAt, now), today), 300)
-}
-
-// demandedText formats terms on one line.
-func demandedText(p jig.Pending, t *jig.Terms) string {
-	if t == nil {
-		return "1 of anybody"
-	}
-	var parts []string
-	for _, r := range t.Requirements {
-		parts = append(parts, requirementText(r))
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "1 of anybody")
-	}
-	text := strings.Join(parts, ", and ")
-	if t.NotRequester {
-		p.Terms = t
-		text += ", but not " + cmp.Or(approval.Excluded(p), "the requester")
-	}
-	return text + expiryFact(t.OnExpiry)
 }
 
 // nextFact says what happens at p.NextAt.
@@ -140,17 +83,6 @@ func nextFact(p jig.Pending, t jig.Terms, now time.Time) string {
 		}
 	}
 	return "next reminder " + when(p.NextAt, now)
-}
-
-func expiryFact(o jig.ExpiryOutcome) string {
-	switch o {
-	case jig.ExpiryCancel:
-		return ", and then the session is canceled"
-	case jig.ExpiryFail:
-		return ", and then the session fails"
-	case jig.ExpiryDeny: // the default for every approval
-	}
-	return ""
 }
 
 // questionText formats a question and the answers it accepts, for a terminal of the given width. The question is a model's text, so its lines

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/spec"
@@ -156,7 +157,7 @@ func (a *app) printCase(r policy.CaseResult) error {
 	if err := a.print("%s  %s: %s", a.out.red("FAIL"), oneLine(r.Name, 0), oneLine(r.Problem, 0)); err != nil {
 		return err
 	}
-	for _, reason := range append(r.Reasons, termLines(r.Terms)...) {
+	for _, reason := range append(r.Reasons, conditions(r.Got, r.Terms)...) {
 		if err := a.print("        %s", oneLine(reason, 0)); err != nil {
 			return err
 		}
@@ -274,7 +275,7 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	if err := a.print("%s", head); err != nil {
 		return err
 	}
-	for _, reason := range append(x.Reasons, termLines(x.Terms)...) {
+	for _, reason := range append(x.Reasons, conditions(x.Verdict, x.Terms)...) {
 		if err := a.print("  %s", oneLine(reason, 0)); err != nil {
 			return err
 		}
@@ -290,39 +291,17 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 func wanted(t jig.Terms) []string {
 	list := make([]string, 0, len(t.Requirements))
 	for _, r := range t.Requirements {
-		list = append(list, fmt.Sprintf("%d by %s", r.Quorum, r.Approvers))
+		list = append(list, approval.Quorum(r))
 	}
 	return list
 }
 
-// termLines describes the terms of an approval for people. It leaves out terms that have their default value.
-func termLines(t jig.Terms) []string {
-	var lines []string
-	for i, who := range wanted(t) {
-		r := t.Requirements[i]
-		line := fmt.Sprintf("to approve: %s (%s)", who, r.Rule)
-		for _, e := range r.Escalate {
-			line += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
-		}
-		lines = append(lines, line)
+// conditions returns the terms of a verdict's approval for people. It returns nothing if the call does not ask or any one person may approve.
+func conditions(v jig.Verdict, t jig.Terms) []string {
+	if v != jig.VerdictAsk || t.Plain() {
+		return nil
 	}
-	if t.NotRequester {
-		lines = append(lines, "the requester may not decide it")
-	}
-	if t.RequesterMay != "" {
-		lines = append(lines, "the requester may decide it ("+t.RequesterMay+")")
-	}
-	if t.Remind > 0 {
-		lines = append(lines, "a reminder every "+duration.Format(t.Remind))
-	}
-	switch t.OnExpiry {
-	case jig.ExpiryCancel:
-		lines = append(lines, "if nobody decides in time, the session is canceled")
-	case jig.ExpiryFail:
-		lines = append(lines, "if nobody decides in time, the session fails")
-	case jig.ExpiryDeny: // the default for every approval
-	}
-	return lines
+	return approval.Conditions(jig.Pending{Terms: &t})
 }
 
 func (a *app) verdictWord(v jig.Verdict) string {

@@ -182,12 +182,12 @@ func TestPolicyShowsTerms(t *testing.T) {
 	t.Parallel()
 	file, e := writeFile(t, "pay.yaml", payPolicy), &fake{catalog: shopTools()}
 	got := jigCLI(t, e, nil, "policy", "test", file)
-	const terms = `to approve: 2 by group finance or permission pay (pay/two); after 1d also dora
-IND the requester may not decide it
+	const terms = `needs 2 of group finance or permission pay (pay/two); after 1d also dora
+IND the requester may not decide, having requested it
 IND a reminder every 1h30m
 IND if nobody decides in time, the session is canceled
 `
-	require.Equal(t, outcome{code: exitFailed, stderr: "failed: 1 of 2 cases\n", stdout: `ok    pays: ask, 2 by group finance or permission pay
+	require.Equal(t, outcome{code: exitFailed, stderr: "failed: 1 of 2 cases\n", stdout: `ok    pays: ask, 2 of group finance or permission pay
 FAIL  pays alone: the largest quorum is 2, not 1
         billing.pay changes data (permission write)
         policy pay, rule two: it says ask

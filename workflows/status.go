@@ -263,17 +263,14 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 		return
 	}
 	fmt.Fprintf(b, "- still needed: %s\n", verbatim(consent.Missing()))
-	if who := approval.Excluded(ask); who != "" {
-		fmt.Fprintf(b, "- not by %s\n", verbatim(who))
+	for _, line := range approval.Conditions(ask) {
+		fmt.Fprintf(b, "- terms: %s\n", verbatim(line))
 	}
 	for _, v := range ask.Votes {
 		fmt.Fprintf(b, "- approved by %s%s\n", verbatim(v.By), v.Proof.Mark(v.Claimed))
 	}
 	for _, d := range ask.Delegations {
 		fmt.Fprintf(b, "- delegated by %s to %s\n", verbatim(d.From), verbatim(d.To))
-	}
-	if outcome := ask.Terms.OnExpiry; outcome.Strictness() > 0 {
-		fmt.Fprintf(b, "- when it expires, the session ends (%s)\n", outcome)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestCard_IsForItsReader(t *testing.T) {
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	o.install("finance.yaml", financePolicy, o.trusting)
 	require.True(t, eventually(t.Context(), patience, func() bool {
-		return strings.Contains(o.card(before, "eve"), "; by today's policy: 2 of group finance (finance/large), but not tester\n")
+		return strings.Contains(o.card(before, "eve"), "; by today's policy: needs 2 of group finance (finance/large); tester may not decide, having requested it")
 	}), "a newer policy is read within a second")
 	require.Contains(t, o.card(before, "eve"), "anybody may decide", "the call keeps its terms")
 

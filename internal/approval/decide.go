@@ -104,8 +104,8 @@ func weigh(s State, r DecisionRequest) (d decision, why string) {
 	switch {
 	case why != "":
 		return d, why
-	case Weak(r.Principal.Proof, d.consent.Terms.Proof) != "":
-		return d, Weak(r.Principal.Proof, d.consent.Terms.Proof)
+	case unmet(d.consent.Terms, r) != "":
+		return d, unmet(d.consent.Terms, r)
 	case r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal):
 		return d, r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
 	case r.Edited != nil && s.SharesKey:

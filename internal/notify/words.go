@@ -52,6 +52,9 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 		add("Reason", n.Reason)
 	case jig.NoticeRequested, jig.NoticeReminder, jig.NoticeEscalated, jig.NoticeDelegated:
 		add("Who may decide", approvers(n))
+		if a.Kind == jig.PendingApproval {
+			w.Lines = append(w.Lines, "Terms: "+shown(strings.Join(approval.Conditions(a), "; "), maxSummary))
+		}
 		if a.ExpiresAt.Year() > 1 {
 			add("Until", a.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
 		}

@@ -123,7 +123,7 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 
 // unless returns when a call like that of a case would ask although the case says that it runs.
 func (x Explanation) unless(tool jig.Tool, c spec.PolicyCase) string {
-	guarded := (tool.Permission.Writes() || tool.Sends()) && !slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.untraced && s.counts() })
+	guarded := (tool.Permission.Writes() || tool.Sends()) && !slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.rule.Untraced && s.counts() })
 	if x.Verdict != jig.VerdictRun || c.Session.ReadUntrusted || !guarded {
 		return ""
 	}

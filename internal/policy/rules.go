@@ -24,13 +24,9 @@ type Rules struct {
 
 // rule is a compiled rule of a document.
 type rule struct {
-	name    string
-	verdict jig.Verdict
-	terms   terms
-	// untraced reports that the rule also lets calls run whose arguments cannot be traced.
-	untraced bool
-	when     *expr.Program
-	reason   *expr.Template
+	spec.PolicyRule
+	when   *expr.Program
+	reason *expr.Template
 }
 
 // Compile compiles a policy. version is the version of the document, the hash of its content. A document that was loaded without problems
@@ -53,7 +49,7 @@ func Compile(p spec.Policy, version string) (*Rules, error) {
 				WithHint("give one of them another name")
 		}
 		names[one.Name] = true
-		made, field, err := compileRule(env, p.Name, one)
+		made, field, err := compileRule(env, one)
 		if err != nil {
 			e := jig.AsError(err)
 			return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s, rule %s: %w", p.Name, one.Name, err).
@@ -63,13 +59,13 @@ func Compile(p spec.Policy, version string) (*Rules, error) {
 	}
 	// The order of rules in a document has no meaning, so it must not affect rulings either.
 	slices.SortFunc(r.rules, func(a, b rule) int {
-		return cmp.Or(cmp.Compare(strictness(b.verdict), strictness(a.verdict)), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(strictness(b.Verdict), strictness(a.Verdict)), cmp.Compare(a.Name, b.Name))
 	})
 	return r, nil
 }
 
-func compileRule(env *expr.Env, policy string, one spec.PolicyRule) (made rule, field string, err error) {
-	made = rule{name: one.Name, verdict: one.Verdict, terms: termsOf(policy, one), untraced: one.Untraced}
+func compileRule(env *expr.Env, one spec.PolicyRule) (made rule, field string, err error) {
+	made = rule{PolicyRule: one}
 	if strictness(one.Verdict) == 0 {
 		return made, "verdict", jig.Errorf(jig.CodeInvalidInput, "%q is not a verdict", one.Verdict).WithHint("use run, ask or deny")
 	}
@@ -128,9 +124,7 @@ type Spoken struct {
 	// Failed says that the condition could not be evaluated. Such a rule counts as if its condition held, unless its verdict is run.
 	Failed bool `json:"failed,omitempty"`
 
-	terms terms
-	// untraced reports that the rule also lets calls run whose arguments cannot be traced.
-	untraced bool
+	rule spec.PolicyRule
 }
 
 // counts reports whether the rule takes part in the verdict. A failing ask or deny rule still counts; a failing run rule does not.
@@ -182,7 +176,7 @@ func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 // asksUntraced reports whether the call asks because it has arguments that cannot be traced and no rule that applies lifts that. If the lists of
 // these arguments were cut, no rule does, because its condition has not seen all of them.
 func (b base) asksUntraced(spoken []Spoken) bool {
-	return len(b.untraced) > 0 && (b.cut || !slices.ContainsFunc(spoken, func(s Spoken) bool { return s.untraced && s.counts() }))
+	return len(b.untraced) > 0 && (b.cut || !slices.ContainsFunc(spoken, func(s Spoken) bool { return s.rule.Untraced && s.counts() }))
 }
 
 // decide combines the base verdict with the rules that apply. Arguments that cannot be traced make a verdict of run ask.
@@ -219,16 +213,17 @@ func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session
 	vars := variables(tool, call, session, now)
 	var all []Spoken
 	for _, one := range r.rules {
+		s := Spoken{Policy: r.name, Rule: one.Name, Verdict: one.Verdict, rule: one.PolicyRule}
 		holds, err := one.when.EvalBool(ctx, vars)
 		switch {
 		case err != nil:
-			all = append(all, Spoken{
-				Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: clip.Line(failed(one.verdict)+why(err), maxReason), Failed: true, terms: one.terms,
-				untraced: one.untraced,
-			})
+			s.Failed, s.Reason = true, clip.Line(failed(one.Verdict)+why(err), maxReason)
 		case holds:
-			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), terms: one.terms, untraced: one.untraced})
+			s.Reason = one.because(ctx, vars)
+		default:
+			continue
 		}
+		all = append(all, s)
 	}
 	return all
 }
@@ -254,7 +249,7 @@ func (r rule) because(ctx context.Context, vars map[string]any) string {
 	if text = clip.Line(text, maxReason); text != "" {
 		return text
 	}
-	return "it says " + string(r.verdict)
+	return "it says " + string(r.Verdict)
 }
 
 // why returns what went wrong with an expression, without quoting the expression.

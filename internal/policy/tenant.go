@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/toolname"
@@ -69,10 +70,7 @@ func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	}
 	if x.Verdict == jig.VerdictAsk && Operator(tool.Name) && !t.Owners.Plain() {
 		x.Reasons = append(x.Reasons, "owners of the tenant decide about "+tool.Name)
-		x.Terms.Requirements = slices.Concat(t.Owners.Requirements, x.Terms.Requirements)
-		if x.Terms.NotRequester = x.Terms.NotRequester || t.Owners.NotRequester; x.Terms.NotRequester {
-			x.Terms.RequesterMay = ""
-		}
+		x.Terms = approval.Stricter(t.Owners, x.Terms)
 		x.Ruling.Base = false
 	}
 	return x

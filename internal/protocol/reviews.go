@@ -84,6 +84,8 @@ type ReviewPage struct {
 type Review struct {
 	SessionID string `json:"session_id"`
 	Call      string `json:"call"`
+	// Conditions are the terms under which the call waits, as sentences for people.
+	Conditions []string `json:"conditions,omitempty"`
 	// Refusal says why the principal may not decide; empty for somebody who may.
 	Refusal string `json:"refusal,omitempty"`
 	// Unsigned reports that the principal is refused because decisions must be signed.

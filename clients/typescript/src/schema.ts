@@ -2813,6 +2813,7 @@ export interface components {
         };
         Review: {
             call: string;
+            conditions?: string[] | null;
             refusal?: string;
             session_id: string;
             terms?: components["schemas"]["Terms"];

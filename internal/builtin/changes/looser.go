@@ -1,13 +1,12 @@
 package changes
 
 import (
-	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/spec"
 )
@@ -86,8 +85,9 @@ func (c *comparison) policy(before, after []spec.PolicyRule) {
 			continue
 		}
 		if is.Verdict == jig.VerdictAsk {
-			if requesters(is) < requesters(spec.PolicyRule{}) {
-				c.loosens("new rule %s lets the requester decide", is.Name)
+			looser, _ := approval.Looser(jig.Terms{}, is.Terms(""))
+			for _, less := range looser {
+				c.loosens("new rule %s %s", is.Name, less)
 			}
 			continue
 		}
@@ -112,17 +112,12 @@ func (c *comparison) rule(was, is spec.PolicyRule) {
 	if was.Verdict != jig.VerdictAsk || is.Verdict != jig.VerdictAsk {
 		return
 	}
-	if max(is.Quorum, 1) < max(was.Quorum, 1) {
-		c.loosens("rule %s needs %s; it needed %d", was.Name, plural(max(is.Quorum, 1), "approval"), max(was.Quorum, 1))
+	looser, check := approval.Looser(was.Terms(""), is.Terms(""))
+	for _, less := range looser {
+		c.loosens("rule %s %s", was.Name, less)
 	}
-	if requesters(is) < requesters(was) {
-		c.loosens("rule %s lets the requester decide", was.Name)
-	}
-	if !is.Proof.AtLeast(was.Proof) {
-		c.loosens("rule %s demands %s of decisions; it was %s", was.Name, cmp.Or(string(is.Proof), "no proof of its own"), was.Proof)
-	}
-	if more := wider(was.Approvers, is.Approvers); more != "" {
-		c.loosens("rule %s lets %s decide", was.Name, more)
+	for _, other := range check {
+		c.checks("rule %s %s", was.Name, other)
 	}
 	if was.Expires > 0 && (is.Expires == 0 || is.Expires > was.Expires) {
 		wait := "as long as the agent says"
@@ -131,34 +126,7 @@ func (c *comparison) rule(was, is spec.PolicyRule) {
 		}
 		c.checks("rule %s lets approvals wait %s; it was %s", was.Name, wait, was.Expires)
 	}
-	if is.OnExpiry.Strictness() < was.OnExpiry.Strictness() {
-		c.checks("rule %s lets the session go on when nobody decides in time", was.Name)
-	}
-	if len(is.Escalate) > 0 && !reflect.DeepEqual(is.Escalate, was.Escalate) {
-		c.checks("rule %s lets other people decide after some time", was.Name)
-	}
 }
-
-// wider names the approvers who could not decide before; "" if there are none. Nil means everybody.
-func wider(was, is *spec.Approvers) string {
-	before, after := approvers(was), approvers(is)
-	switch {
-	case before.Anybody():
-		return ""
-	case after.Anybody():
-		return "anybody"
-	}
-	more := jig.Approvers{People: without(after.People, before.People), Groups: without(after.Groups, before.Groups)}
-	if after.Permission != before.Permission {
-		more.Permission = after.Permission
-	}
-	if more.Anybody() {
-		return ""
-	}
-	return more.String()
-}
-
-func approvers(a *spec.Approvers) jig.Approvers { return jig.Approvers(orZero(a)) }
 
 // agent compares what an agent may do.
 func (c *comparison) agent(was, is jig.Agent) {
@@ -221,15 +189,4 @@ const maxShown = 300
 // expression returns an expression on one line.
 func expression(e spec.Expression) string {
 	return jig.Cut(oneLine(preview.Code(string(e))), maxShown)
-}
-
-// requesters returns how strictly a rule keeps those from deciding who asked for a call: it lets them, it says nothing, it excludes them.
-func requesters(r spec.PolicyRule) int {
-	switch {
-	case r.NotRequester == nil:
-		return 1
-	case *r.NotRequester:
-		return 2
-	}
-	return 0
 }

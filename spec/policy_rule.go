@@ -2,10 +2,43 @@ package spec
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/jig-run/jig"
 )
+
+// PolicyRule gives a verdict on the calls for which its condition holds.
+type PolicyRule struct {
+	// Name is unique in the document. It appears in the reasons for verdicts.
+	Name string `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: large-refunds" jsonschema:"The rule's name, unique in the document; verdicts name it in their reasons."`
+	// When is a CEL condition on tool, call, input, agent, principal, tenant, session and now.
+	When Expression `json:"when" spec:"required,min=1,max=4096" hint:"add when: true for a rule that applies to every call" jsonschema:"The condition (CEL over tool, call, input, agent, principal, tenant, session and now)."`
+	// Verdict is run, ask or deny.
+	Verdict jig.Verdict `json:"verdict" spec:"required" hint:"add verdict: run, ask or deny" jsonschema:"run, ask or deny. The strictest rule whose condition holds wins."`
+	// Reason is a template over the same names. People read it.
+	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"The reason, for people; a template that reads the same variables."`
+	// Untraced lets the rule run calls whose arguments cannot be traced, which otherwise ask a person; see docs/data-flow.md.
+	Untraced bool `json:"untraced,omitempty" jsonschema:"Whether calls with untrusted arguments run, too, after the session has read untrusted data; only with verdict: run."`
+	// Expires is how long an approval that the rule asks for may wait. If zero, the agent's setting applies.
+	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d,term" jsonschema:"How long the approval waits, e.g. 48h; only with verdict: ask."`
+	// Approvers lists who may decide. If nil, everybody may.
+	Approvers *Approvers `json:"approvers,omitempty" spec:"term" jsonschema:"Who may decide; everybody by default. Only with verdict: ask."`
+	// Quorum is how many distinct people must approve; 0 means 1.
+	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20,term" jsonschema:"How many distinct people must approve; default 1. Only with verdict: ask."`
+	// NotRequester keeps those who asked for the call from deciding. If nil, that is so in a tenant with several people. False lets them decide
+	// unless another rule that asks says true.
+	NotRequester *bool `json:"not_requester,omitempty" spec:"term" jsonschema:"Whether those who asked for the call are excluded from deciding it; by default they are in a tenant with several people. False lets them decide if no other rule says true. Only with verdict: ask."`
+	// Proof is the weakest proof with which a decision counts, if it is more than what the tenant demands.
+	Proof jig.Proof `json:"proof,omitempty" spec:"form=proof,term" jsonschema:"The weakest proof with which a decision counts, e.g. passkey, if it is more than what the tenant demands; only with verdict: ask."`
+	// Remind is the interval between reminders. If zero, there are none.
+	Remind Duration `json:"remind,omitempty" spec:"min=1m,max=30d,term" jsonschema:"How often people are reminded while the approval waits, e.g. 4h; only with verdict: ask."`
+	// Escalate lets further people decide as time passes.
+	Escalate []Escalation `json:"escalate,omitempty" spec:"min=1,max=10,term" jsonschema:"Who else may decide after it has waited for some time; only with verdict: ask and approvers."`
+	// OnExpiry says what happens to the call if nobody decides in time. If empty, the call is denied.
+	OnExpiry jig.ExpiryOutcome `json:"on_expiry,omitempty" spec:"form=on_expiry,term" jsonschema:"What happens if nobody decides in time: deny (the default: the call ends and the agent continues), cancel or fail (the session). Only with verdict: ask."`
+}
 
 // Approvers says who may decide an approval: everyone who is named by at least one of the keys.
 type Approvers struct {
@@ -25,26 +58,45 @@ const MaxQuorum = 20
 
 // termKeys returns the keys of a rule that set the terms of its approval. They require verdict: ask.
 func termKeys() []string {
-	return []string{"approvers", "quorum", "not_requester", "expires", "remind", "escalate", "on_expiry"}
+	var keys []string
+	for _, f := range fieldsOf(reflect.TypeFor[PolicyRule]()) {
+		if f.term {
+			keys = append(keys, f.name)
+		}
+	}
+	return keys
 }
 
-// says reports whether the rule gives a key of termKeys a value other than zero.
+// says reports whether the rule gives a key a value other than zero.
 func (r PolicyRule) says(key string) bool {
-	switch key {
-	case "approvers":
-		return r.Approvers != nil
-	case "quorum":
-		return r.Quorum != 0
-	case "not_requester":
-		return r.NotRequester != nil
-	case "expires":
-		return r.Expires != 0
-	case "remind":
-		return r.Remind != 0
-	case "escalate":
-		return len(r.Escalate) > 0
+	return slices.ContainsFunc(fieldsOf(reflect.TypeFor[PolicyRule]()), func(f field) bool {
+		return f.name == key && !reflect.ValueOf(r).FieldByIndex(f.index).IsZero()
+	})
+}
+
+// Terms returns what the rule demands of an approval. policy is the name of the policy, which is part of the rule's name for people.
+func (r PolicyRule) Terms(policy string) jig.Terms {
+	t := jig.Terms{Proof: r.Proof, Remind: time.Duration(r.Remind), OnExpiry: r.OnExpiry}
+	name := policy + "/" + r.Name
+	switch {
+	case r.NotRequester == nil:
+	case *r.NotRequester:
+		t.NotRequester = true
+	default:
+		t.RequesterMay = name
 	}
-	return r.OnExpiry != ""
+	if r.Approvers == nil && r.Quorum <= 1 {
+		return t
+	}
+	need := jig.Requirement{Rule: name, Quorum: max(1, r.Quorum)}
+	if r.Approvers != nil {
+		need.Approvers = jig.Approvers(*r.Approvers)
+	}
+	for _, e := range r.Escalate {
+		need.Escalate = append(need.Escalate, jig.Escalation{After: time.Duration(e.After), Approvers: jig.Approvers(e.Approvers)})
+	}
+	t.Requirements = []jig.Requirement{need}
+	return t
 }
 
 // CheckTerms checks the terms of a rule that was made in code. The conditions are the same as for a rule in a document. The error is
