@@ -24,7 +24,7 @@ type OpenInput struct {
 	Start *protocol.StartSession `json:"start,omitempty"`
 	// Woken is the message that wakes a session which has ended; nil if the request names none.
 	Woken *protocol.Woken `json:"woken,omitempty"`
-	// Began is when Temporal recorded the start. It is zero in a check before the start, and in requests of older workers.
+	// Began is when Temporal recorded the start. It is zero in a check before the start.
 	Began time.Time `json:"began,omitzero"`
 }
 
@@ -32,8 +32,6 @@ type OpenInput struct {
 type Opened struct {
 	Agent  string     `json:"agent"`
 	Limits jig.Limits `json:"limits"`
-	// Revision is the [protocol.Revision] that the run follows.
-	Revision int `json:"revision,omitempty"`
 	// Quick reports that the agent's model is known to answer quickly.
 	Quick bool `json:"quick,omitempty"`
 	// Pass is the number of the first pass to run.
@@ -41,9 +39,6 @@ type Opened struct {
 	// Wait is how long a rate limit holds the session back before AwaitStart should ask again; 0 if the session may begin.
 	Wait     time.Duration `json:"wait,omitempty"`
 	Deadline time.Time     `json:"deadline,omitzero"`
-	// SettlesWithCall reports that SettleCall returns the state of the call, so that the workflow need not read it separately. Older
-	// histories lack this field; their replay reads the state separately, as the original runs did.
-	SettlesWithCall bool `json:"settles_with_call,omitempty"`
 }
 
 // Open stores a new session and pins everything that must not change while it runs, or it loads a session that has ended. It is
@@ -56,7 +51,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 	limits := session.Agent.Limits.WithDefaults()
 	a.tracing.SessionStarted(ctx, session, in.Began)
 	opened := Opened{
-		Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1, Revision: protocol.Revision, Quick: a.pace.quick(session.Agent.Model),
+		Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1, Quick: a.pace.quick(session.Agent.Model),
 	}
 	if in.Start != nil {
 		opened.Pass = 1

@@ -66,7 +66,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		return Opened{}, err
 	}
 	a.tracing.SessionStarted(ctx, session, in.Began)
-	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
+	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1}, nil
 }
 
 // draftCall returns the session of a single call, with its tool, without storing anything.
@@ -248,8 +248,7 @@ func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.T
 // CallSettled says how the session of a single call ended. It includes the state of the call.
 type CallSettled struct {
 	Settled
-	// Call is nil in histories from before the field existed.
-	Call *CallState `json:"call,omitempty"`
+	Call CallState `json:"call"`
 }
 
 // SettleCall ends the session of a single call with the outcome of the call. It is idempotent: a second run returns the same result as the
@@ -276,8 +275,7 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 		return CallSettled{}, temporalError(err)
 	}
 	a.tracing.SessionEnded(ctx, end)
-	state := callState(call)
-	return CallSettled{Settled: settled(end), Call: &state}, nil
+	return CallSettled{Settled: settled(end), Call: callState(call)}, nil
 }
 
 // CallState holds the status of a call and, once the call has finished, its result as the call's row stores it. If the result is large,

@@ -20,7 +20,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 		agent:     jig.CallAgent,
 		task:      taskOfCall(in),
 		pass:      1, begun: true, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking,
-		limits: jig.Limits{}.WithDefaults(), shown: attributes{status: jig.StatusWorking, pass: 1},
+		limits: jig.Limits{}.WithDefaults(), shown: protocol.Shown{Status: jig.StatusWorking, Pass: 1},
 	}
 	if err := s.listen(ctx); err != nil {
 		return nil, err
@@ -54,9 +54,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 		if err := s.end(ctx, err); err != nil {
 			return nil, err
 		}
-		if workflow.GetVersion(ctx, changeEndShown, workflow.DefaultVersion, 1) >= 1 {
-			s.show(ctx)
-		}
+		s.show(ctx)
 		s.answerLate(ctx)
 		_, err := s.result()
 		return nil, err
@@ -84,7 +82,7 @@ func (s *session) openCall(ctx workflow.Context, in protocol.CallInput) error {
 		if err != nil {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
-		s.agent, s.limits, s.settlesWithCall = opened.Agent, opened.Limits, opened.SettlesWithCall
+		s.agent, s.limits = opened.Agent, opened.Limits
 	}
 	s.opened = true
 	return nil
@@ -106,15 +104,7 @@ func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) 
 	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.SettleCall, s.passRef()).Get(ctx, &settled); err != nil {
 		return nil, failure(err)
 	}
-	s.settled, s.status = settled.Settled, settled.Status
-	if settled.Call != nil {
-		s.closed = s.resultOf(*settled.Call)
-	} else { // the history or the worker is from before SettleCall returned the call
-		var err error
-		if s.closed, err = s.callResult(ctx); err != nil {
-			return nil, err
-		}
-	}
+	s.settled, s.status, s.closed = settled.Settled, settled.Status, s.resultOf(settled.Call)
 	s.settleInbox(ctx)
 	s.show(ctx)
 	s.answerLate(ctx)
@@ -136,7 +126,7 @@ func (s *session) answerLate(ctx workflow.Context) {
 
 // storedResult returns the state of the call. If the call has finished, it waits until its result is stored.
 func (s *session) storedResult(ctx workflow.Context) (*protocol.CallResult, error) {
-	if s.settlesWithCall && s.failure == nil && s.done() {
+	if s.failure == nil && s.done() {
 		if err := workflow.Await(ctx, func() bool { return s.closed != nil || s.status.Final() }); err != nil {
 			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 		}

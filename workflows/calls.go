@@ -32,7 +32,7 @@ func (s *session) runCalls(ctx workflow.Context, admitted *activities.Admitted) 
 			return false, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 	}
-	s.take(ctx, *admitted)
+	s.take(*admitted)
 
 	expiry := &alarm{}
 	started := 0
@@ -67,11 +67,11 @@ func grown(ctx workflow.Context) bool {
 }
 
 // take adds the admitted calls in the order in which they were requested.
-func (s *session) take(ctx workflow.Context, admitted activities.Admitted) {
+func (s *session) take(admitted activities.Admitted) {
 	s.more = admitted.More
 	for _, ref := range admitted.Calls {
 		if s.find(ref.ID) == nil {
-			s.add(s.decided(ctx, ref))
+			s.add(s.decided(ref))
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (b *callTable) startReady(ctx workflow.Context, limit int) int {
 	started, busy := 0, b.inFlight()-b.stuck()
 	var quick []*call
 	for i, c := range b.calls {
-		if !c.ready() || busy >= limit && !c.stuck || b.blocked(ctx, i) {
+		if !c.ready() || busy >= limit && !c.stuck || b.blocked(i) {
 			continue
 		}
 		c.running = true
@@ -130,7 +130,7 @@ func (b *callTable) startReady(ctx workflow.Context, limit int) int {
 
 // blocked reports whether an earlier call with the same concurrency key has not ended. Calls of a pass are ordered by their ordinals: a
 // decision may add one to the table before those that were requested earlier. Other calls are in the order of the table.
-func (b *callTable) blocked(ctx workflow.Context, i int) bool {
+func (b *callTable) blocked(i int) bool {
 	this := b.calls[i]
 	if this.ref.Key == "" {
 		return false
@@ -139,9 +139,8 @@ func (b *callTable) blocked(ctx workflow.Context, i int) bool {
 		if j == i || other.ref.Key != this.ref.Key || other.ref.State.Final() {
 			continue
 		}
-		earlier, requested := j < i, requestedBefore(other, this)
-		if requested != earlier && requested != requestedBefore(this, other) && // the table has them in another order
-			workflow.GetVersion(ctx, changeKeyOrder, workflow.DefaultVersion, 1) >= 1 {
+		earlier := j < i
+		if requested := requestedBefore(other, this); requested != requestedBefore(this, other) { // both calls belong to a pass
 			earlier = requested
 		}
 		if earlier {
@@ -229,10 +228,9 @@ func (b *callTable) note(decisions []jig.Ruled) {
 }
 
 // decided returns the reference to a call that the run does not know yet, as a decision that arrived before it left the call.
-func (b *callTable) decided(ctx workflow.Context, ref activities.CallRef) activities.CallRef {
+func (b *callTable) decided(ref activities.CallRef) activities.CallRef {
 	status, ok := b.early[ref.ID]
-	if !ok || ref.State != jig.CallWaiting && ref.State != jig.CallUnknown ||
-		workflow.GetVersion(ctx, changeDecidedEarly, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if !ok || ref.State != jig.CallWaiting && ref.State != jig.CallUnknown {
 		return ref
 	}
 	ref.State, ref.Ask = status, nil

@@ -27,7 +27,7 @@ func TestCancel_CountsWhileARunEnds(t *testing.T) {
 		t.Helper()
 		s := newSolo(t, waiting)
 		s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{
-			Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults(),
+			Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults(),
 		}, nil)
 		return s
 	}

@@ -19,7 +19,7 @@ type CompositionInput struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
 	Call      string `json:"call"`
-	// Task names the tool and its input. It is only shown; older histories lack it.
+	// Task names the tool and its input. It is only shown.
 	Task string `json:"task,omitempty"`
 	// Canceled reports whether an earlier run was canceled, so that this one undoes what was done.
 	Canceled bool `json:"canceled,omitempty"`
@@ -190,7 +190,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 	}
 	for _, ref := range out.Calls {
 		if c.find(ref.ID) == nil {
-			c.calls = append(c.calls, &call{ref: c.decided(ctx, ref)})
+			c.calls = append(c.calls, &call{ref: c.decided(ref)})
 		}
 	}
 	for _, id := range out.Cancel {
@@ -211,7 +211,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 // failed reports whether a step failed in a way that no retry can fix, and waits until the other steps have ended. The step is still open
 // in the store; the session fails too, and closes it.
 func (c *composition) failed(ctx workflow.Context) bool {
-	if c.failure == nil || workflow.GetVersion(ctx, changeFailFrame, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if c.failure == nil {
 		return false
 	}
 	free, _ := workflow.NewDisconnectedContext(ctx)

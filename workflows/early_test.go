@@ -57,7 +57,7 @@ func TestDecision_CountsBeforeTheCallIsKnown(t *testing.T) {
 			waiting.State, waiting.Ask = jig.CallWaiting, &jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Tool: soloTool}
 			s := newSolo(t, waiting)
 			s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{
-				Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults(),
+				Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults(),
 			}, nil)
 			s.OnActivity("Think", mock.Anything, mock.Anything).After(time.Minute).Return(activities.Thought{
 				Calls: 1, Admitted: &activities.Admitted{Calls: []activities.CallRef{waiting}},

@@ -26,7 +26,7 @@ func TestConcurrencyKey_OrderHoldsForEarlyDecisions(t *testing.T) {
 	}
 	s := newSolo(t, soloCall())
 	s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{
-		Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults(),
+		Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults(),
 	}, nil)
 	s.OnActivity("Think", mock.Anything, mock.Anything).After(time.Minute).Return(activities.Thought{
 		Calls: 3, Admitted: &activities.Admitted{Calls: []activities.CallRef{

@@ -57,9 +57,6 @@ func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, waits 
 	if !p.earlier && now.same(p.told) {
 		return
 	}
-	if workflow.GetVersion(ctx, changeTellParent, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return
-	}
 	now.Seq = following(ctx, p.told.Seq)
 	p.sent = now.send(ctx, p.sessionID, p.earlier || now.Idle != p.told.Idle)
 	p.told, p.earlier = now, false

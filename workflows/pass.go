@@ -20,11 +20,10 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 	in = startedPass(ctx, in)
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
-		revision:  in.Revision,
 		agent:     agentOf(in),
 		task:      taskOf(in),
 		pass:      in.Pass, begun: in.Calling, continues: in.Continues, quick: in.Quick, limits: in.Limits, deadline: in.Deadline,
-		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking, shown: shownAttributes(in),
+		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking, shown: shownBefore(in),
 		parent: parentOf(ctx, in),
 	}
 	if err := s.listen(ctx); err != nil {
@@ -100,12 +99,7 @@ func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
-		s.quick, s.revision, s.wait = opened.Quick, opened.Revision, opened.Wait
-		if s.revision == 0 && in.Start != nil && in.Start.Agent != s.agent {
-			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(s.agent)); err != nil {
-				return err //nolint:wrapcheck // fails only on a programming error
-			}
-		}
+		s.quick, s.wait = opened.Quick, opened.Wait
 	}
 	s.opened = true
 	return nil
@@ -119,9 +113,7 @@ func (s *session) unopened(ctx workflow.Context, err error) error {
 	}
 	s.settled = activities.Settled{Status: s.status, Error: activities.ErrorFrom(err)}
 	s.pass = max(s.pass, 1)
-	if workflow.GetVersion(ctx, changeUnopenedShown, workflow.DefaultVersion, 1) >= 1 {
-		s.show(ctx)
-	}
+	s.show(ctx)
 	return failure(err)
 }
 
@@ -140,7 +132,7 @@ func (s *session) shares(ctx workflow.Context, passes int, began time.Time) bool
 // asksAhead reports whether the model is asked for the next turn although its calls belong to the next run. If the turn ends the session,
 // no other run is needed.
 func (s *session) asksAhead(ctx workflow.Context) bool {
-	return s.quick && s.revision >= 2 && !grown(ctx)
+	return s.quick && !grown(ctx)
 }
 
 // onePass asks the model, runs the calls that it requests, and settles the pass. If calling is true, the pass continues from an earlier
@@ -310,10 +302,8 @@ func (s *session) hasMessage() bool {
 // handOver returns the input of the next run.
 func (s *session) handOver(ctx workflow.Context, in protocol.PassInput, next step) protocol.PassInput {
 	return protocol.PassInput{
-		Tenant: in.Tenant, Revision: protocol.Revision, Task: s.task, Pass: s.pass, Calling: next == samePass, Continues: next == samePass && s.continues, Agent: s.agent, Quick: s.quick, Limits: s.limits,
-		Deadline: s.deadline,
-		Tools:    s.tools, Inbox: s.inbox, Shown: protocol.Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
-		Parent: s.parent.handOver(), Said: s.said,
+		Tenant: in.Tenant, Task: s.task, Pass: s.pass, Calling: next == samePass, Continues: next == samePass && s.continues, Agent: s.agent, Quick: s.quick, Limits: s.limits,
+		Deadline: s.deadline, Tools: s.tools, Inbox: s.inbox, Shown: s.shown, Parent: s.parent.handOver(), Said: s.said,
 		Canceled: ctx.Err() != nil && !s.status.Final(), // the end of a session that is canceled is stored already
 	}
 }

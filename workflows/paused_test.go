@@ -20,7 +20,7 @@ func TestSession_WaitsForAPersonWhilePaused(t *testing.T) {
 	t.Parallel()
 	s := newSolo(t, soloCall())
 	s.OnActivity("Open", mock.Anything, mock.Anything).Return(
-		activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults()}, nil)
+		activities.Opened{Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults()}, nil)
 	s.OnActivity("Think", mock.Anything, mock.Anything).Return(activities.Thought{Paused: true}, nil).Once()
 	s.OnActivity("AwaitResume", mock.Anything, mock.Anything).After(time.Minute).Return(nil)
 	var paused, resumed jig.Status
@@ -51,7 +51,7 @@ func TestSession_WaitsForAPersonWhileOrderHoldsACallBack(t *testing.T) {
 	second.ID, second.Key = "1.2", "a"
 	s := newSolo(t, first)
 	s.OnActivity("Open", mock.Anything, mock.Anything).Return(
-		activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults()}, nil)
+		activities.Opened{Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults()}, nil)
 	s.OnActivity("Think", mock.Anything, mock.Anything).Return(
 		activities.Thought{Calls: 2, Admitted: &activities.Admitted{Calls: []activities.CallRef{first, second}}}, nil)
 	s.OnActivity("Hear", mock.Anything, mock.Anything).Return(activities.Handled{
@@ -76,7 +76,7 @@ func TestSession_WaitsForTheProviderOfAQuickModel(t *testing.T) {
 	for wait, final := range map[time.Duration]bool{0: false, 30 * time.Minute: false, time.Second: true} {
 		s := newSolo(t, soloCall())
 		s.OnActivity("Open", mock.Anything, mock.Anything).Return(
-			activities.Opened{Agent: "solo", Pass: 1, Quick: true, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults()}, nil)
+			activities.Opened{Agent: "solo", Pass: 1, Quick: true, Limits: jig.Limits{}.WithDefaults()}, nil)
 		var asked []time.Time
 		s.OnActivity("Think", mock.Anything, mock.Anything).Return(func(context.Context, activities.ThinkInput) (activities.Thought, error) {
 			asked = append(asked, s.Now())
@@ -106,7 +106,7 @@ func TestSession_WaitsForAPersonWhileACallIsPaused(t *testing.T) {
 	other.ID = "1.2"
 	s := newSolo(t, held)
 	limits := jig.Limits{MaxParallelCalls: 1}.WithDefaults()
-	s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: limits}, nil)
+	s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{Agent: "solo", Pass: 1, Limits: limits}, nil)
 	s.OnActivity("Think", mock.Anything, mock.Anything).Return(
 		activities.Thought{Calls: 2, Admitted: &activities.Admitted{Calls: []activities.CallRef{held, other}}}, nil)
 	of := func(call string, stuck bool) any {
@@ -135,7 +135,7 @@ func TestSession_WatchesPausedCallsBesideOthers(t *testing.T) {
 	second.ID = "1.2"
 	s := newSolo(t, first)
 	limits := jig.Limits{MaxParallelCalls: 1}.WithDefaults()
-	s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: limits}, nil)
+	s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{Agent: "solo", Pass: 1, Limits: limits}, nil)
 	s.OnActivity("Think", mock.Anything, mock.Anything).Return(
 		activities.Thought{Calls: 2, Admitted: &activities.Admitted{Calls: []activities.CallRef{first, second}}}, nil)
 	returns := func(call string, stuck bool, after time.Duration, ran activities.Ran) {

@@ -13,6 +13,10 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
+// Moves says how runs move between versions of workers: each moves to the current version with its next task, so an approval that waits for days
+// does not pin an old worker.
+const Moves = workflow.VersioningBehaviorAutoUpgrade
+
 // Register registers everything that a worker needs to run jig: the workflows, the engine's activities, the activities that clients start
 // directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools also run under their tools'
 // names, but through a dynamic activity, because tools that are documents are not known in advance.

@@ -18,13 +18,13 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// paths names the scenarios whose histories must keep replaying. `make histories` records them from a real server, one
+// paths names the scenarios whose histories must replay with the code of the same commit. `make histories` records them from a real server, one
 // file per run: testdata/<path>.<run>.json.gz.
 var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "shared-run",
-	"call", "call-answered", "call-cancel", "call-cancel-unshown", "unopened", "unopened-unshown", "many-calls", "unknown", "parallel",
+	"call", "call-answered", "call-cancel", "unopened", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
-	"composition-loop", "composition-nested", "agents", "agents-child", "agents-untold", "agents-untold-child",
+	"composition-loop", "composition-nested", "agents", "agents-child",
 	"extraction", "extraction-approval",
 	"twenty", "question", "grant", "votes", "paused", "paused-pass", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
 }
@@ -72,15 +72,12 @@ func TestRecordedHistoriesReplay_WithTraces(t *testing.T) {
 	}
 }
 
-// recorded returns the histories whose names match a pattern: those that the current code records, and those of earlier revisions
-// ([protocol.Revision]), which have folders of their own.
+// recorded returns the histories whose names match a pattern.
 func recorded(t *testing.T, pattern string) []string {
 	t.Helper()
-	current, err := filepath.Glob(filepath.Join("testdata", pattern+".json.gz"))
+	files, err := filepath.Glob(filepath.Join("testdata", pattern+".json.gz"))
 	require.NoError(t, err)
-	earlier, err := filepath.Glob(filepath.Join("testdata", "before-*", pattern+".json.gz"))
-	require.NoError(t, err)
-	return append(current, earlier...)
+	return files
 }
 
 func replay(t *testing.T, file string, propagators ...workflow.ContextPropagator) {

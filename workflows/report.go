@@ -21,7 +21,7 @@ type Waiting struct {
 	Idle bool `json:"idle,omitempty"`
 	// Ending is set when an approval expires whose terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
-	// Seq grows with every report for a call, because Temporal may deliver signals out of order. It is 0 in older histories.
+	// Seq grows with every report for a call, because Temporal may deliver signals out of order.
 	Seq int64 `json:"seq,omitempty"`
 }
 

@@ -33,7 +33,6 @@ func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err
 	switch {
 	case !idle(ran, err):
 		c.idle = 0
-	case workflow.GetVersion(ctx, changeRest, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
 	case c.idle == maxIdle:
 		err = failure(jig.Errorf(jig.CodeUnavailable, "call %s of %s was started %d times and never ran: it is still %s",
 			c.ref.ID, c.ref.Tool, maxIdle+1, ran.State).WithHint("the workers' logs may say why; send a message to continue the session"))
@@ -49,8 +48,7 @@ func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err
 // store has now.
 func (b *callTable) superseded(ctx workflow.Context, c *call, ran *activities.Ran) bool {
 	changed := false
-	for c.decided && (ran.State == jig.CallWaiting || ran.State == jig.CallUnknown) &&
-		workflow.GetVersion(ctx, changeDecidedEarly, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+	for c.decided && (ran.State == jig.CallWaiting || ran.State == jig.CallUnknown) {
 		c.decided = false
 		var a *activities.Activities
 		var stands activities.Ran

@@ -21,9 +21,7 @@ import (
 // session is the state that a run keeps in memory. It holds the references and states of calls, but never their data.
 type session struct {
 	callTable
-	// revision is the [protocol.Revision] of the code that began the run; 0 in runs from before there were revisions.
-	revision int
-	agent    string
+	agent string
 	// task is the beginning of what the session was asked to do. It is only shown.
 	task string
 	// quick reports whether the model is known to answer quickly.
@@ -42,10 +40,8 @@ type session struct {
 	spoken  bool
 	status  jig.Status
 	settled activities.Settled
-	// settlesWithCall reports whether SettleCall returns the state of a single call, so that the workflow need not read it separately.
-	// closed is the result of that call once SettleCall has returned.
-	settlesWithCall bool
-	closed          *protocol.CallResult
+	// closed is the result of a single call once SettleCall has returned.
+	closed *protocol.CallResult
 	// paused reports that a pause holds back the next pass.
 	paused bool
 	// leaving is set when the run of a single call continues as new.
@@ -64,7 +60,7 @@ type session struct {
 	// said counts the byte-identical messages and events of the whole session.
 	said map[string]int
 	// shown holds the current values of the search attributes.
-	shown attributes
+	shown protocol.Shown
 	// showing reports that a timer runs after which shown is brought up to date.
 	showing bool
 	// frames holds, for each running call that a composition or child session answers, the latest report of the calls that wait for a
@@ -76,14 +72,6 @@ type session struct {
 	heardAt int
 	// stopPass cancels the current pass.
 	stopPass workflow.CancelFunc
-}
-
-type attributes struct {
-	agent   string
-	status  jig.Status
-	pending int
-	pass    int
-	tools   int
 }
 
 // signalNames returns the names of the signals that jig knows. Signals with other names are refused.

@@ -41,10 +41,10 @@ func newSolo(t *testing.T, call activities.CallRef) *solo {
 	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "ses_solo", TaskQueue: protocol.TaskQueue})
 	workflows.Register(s, activities.New(activities.Deps{}), []string{soloTool}, "")
 	s.SetOnTimerScheduledListener(func(string, time.Duration) { s.timers++ })
-	s.OnActivity("OpenCall", mock.Anything, mock.Anything).Return(activities.Opened{Agent: jig.CallAgent, SettlesWithCall: true, Limits: jig.Limits{}.WithDefaults()}, nil)
+	s.OnActivity("OpenCall", mock.Anything, mock.Anything).Return(activities.Opened{Agent: jig.CallAgent, Limits: jig.Limits{}.WithDefaults()}, nil)
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admitted{Calls: []activities.CallRef{call}}, nil)
 	s.OnActivity("SettleCall", mock.Anything, mock.Anything).Return(activities.CallSettled{
-		Settled: activities.Settled{Status: jig.StatusCompleted}, Call: &activities.CallState{Status: jig.CallSucceeded},
+		Settled: activities.Settled{Status: jig.StatusCompleted}, Call: activities.CallState{Status: jig.CallSucceeded},
 	}, nil)
 	s.OnActivity("End", mock.Anything, mock.Anything).Return(nil)
 	s.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(

@@ -27,16 +27,12 @@ func TestSearchAttributes_ShowAnswersLater(t *testing.T) {
 	const asked, answered = 0, 10 * time.Second
 	waits := shown{asked, string(jig.StatusInputRequired), 1}
 	for name, play := range map[string]struct {
-		revision int
-		runs     time.Duration
-		want     []shown
+		runs time.Duration
+		want []shown
 	}{
-		"a quick call": {protocol.Revision, time.Second, []shown{waits, {answered + time.Second, string(jig.StatusCompleted), 0}}},
-		"a slow call": {protocol.Revision, time.Minute, []shown{
+		"a quick call": {time.Second, []shown{waits, {answered + time.Second, string(jig.StatusCompleted), 0}}},
+		"a slow call": {time.Minute, []shown{
 			waits, {answered + 2*time.Second, string(jig.StatusWorking), 0}, {answered + time.Minute, string(jig.StatusCompleted), 0},
-		}},
-		"an earlier revision": {2, time.Second, []shown{
-			waits, {answered, string(jig.StatusWorking), 0}, {answered + time.Second, string(jig.StatusCompleted), 0},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +55,7 @@ func TestSearchAttributes_ShowAnswersLater(t *testing.T) {
 				got = append(got, latest)
 			}).Return(nil)
 			s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{
-				Agent: "solo", Pass: 1, Revision: play.revision, Limits: jig.Limits{}.WithDefaults(),
+				Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults(),
 			}, nil)
 			s.OnActivity("Think", mock.Anything, mock.Anything).Return(activities.Thought{
 				Calls: 1, Admitted: &activities.Admitted{Calls: []activities.CallRef{waiting}},

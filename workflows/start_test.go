@@ -42,7 +42,7 @@ func TestSession_WaitsToBegin(t *testing.T) {
 					got = append(got, activity+" after "+s.Now().Sub(began).Round(time.Second).String())
 				}
 			}
-			opened := activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults(), Wait: time.Minute}
+			opened := activities.Opened{Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults(), Wait: time.Minute}
 			if play.deadline > 0 {
 				opened.Deadline = began.Add(play.deadline)
 			}

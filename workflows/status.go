@@ -21,15 +21,16 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func shownAttributes(in protocol.PassInput) attributes {
-	if in.Pass == 0 { // the values that the client set
-		shown := attributes{status: jig.StatusWorking, pass: 1}
-		if in.Start != nil {
-			shown.agent = in.Start.Agent
-		}
-		return shown
+// shownBefore returns the values that the search attributes have when a run begins. The first run has those that the client set.
+func shownBefore(in protocol.PassInput) protocol.Shown {
+	if in.Pass > 0 {
+		return in.Shown
 	}
-	return attributes{agent: in.Shown.Agent, status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
+	shown := protocol.Shown{Status: jig.StatusWorking, Pass: 1}
+	if in.Start != nil {
+		shown.Agent = in.Start.Agent
+	}
+	return shown
 }
 
 // state returns the status to show. The session needs input if nothing goes on until a person acts, perhaps one who lifts a pause.
@@ -67,23 +68,23 @@ func (s *session) waits() []jig.Wait {
 func (s *session) show(ctx workflow.Context) {
 	now := s.attributes()
 	workflow.SetCurrentDetails(ctx, s.details())
-	s.parent.tell(ctx, s.waiting(), s.waits(), now.status == jig.StatusInputRequired)
+	s.parent.tell(ctx, s.waiting(), s.waits(), now.Status == jig.StatusInputRequired)
 	switch {
-	case s.revision == 0 && now.tools != s.shown.tools, s.revision < 3 && s.shown.outdated(now), s.shown.missing(now):
+	case missing(s.shown, now):
 		s.upsert(ctx, now)
-	case s.shown.outdated(now):
+	case outdated(s.shown, now):
 		s.showLater(ctx)
 	}
 }
 
 // outdated reports whether the attributes show another state than now.
-func (a attributes) outdated(now attributes) bool {
-	return now.status != a.status || now.pending != a.pending
+func outdated(shown, now protocol.Shown) bool {
+	return now.Status != shown.Status || now.Pending != shown.Pending
 }
 
 // missing reports whether people wait for what the attributes do not show yet: more calls that wait for them, or any state but working.
-func (a attributes) missing(now attributes) bool {
-	return now.pending > a.pending || now.status != a.status && now.status != jig.StatusWorking
+func missing(shown, now protocol.Shown) bool {
+	return now.Pending > shown.Pending || now.Status != shown.Status && now.Status != jig.StatusWorking
 }
 
 // showAfter is how long the search attributes may say that people are asked although they have answered. The write to the visibility store
@@ -101,7 +102,7 @@ func (s *session) showLater(ctx workflow.Context) {
 		options := workflow.TimerOptions{Summary: "show that people have answered"}
 		_ = workflow.NewTimerWithOptions(ctx, showAfter, options).Get(ctx, nil) //nolint:errcheck // a disconnected wait cannot be canceled
 		s.showing = false
-		if now := s.attributes(); s.shown.outdated(now) {
+		if now := s.attributes(); outdated(s.shown, now) {
 			s.upsert(ctx, now)
 		}
 	})
@@ -111,35 +112,32 @@ func (s *session) showLater(ctx workflow.Context) {
 // once.
 func (s *session) showAll(ctx workflow.Context) {
 	s.show(ctx)
-	if now := s.attributes(); s.revision > 0 && now != s.shown {
+	if now := s.attributes(); now != s.shown {
 		s.upsert(ctx, now)
 	}
 }
 
-func (s *session) attributes() attributes {
-	now := attributes{agent: s.shown.agent, status: s.state(), pending: len(s.waiting()), pass: s.pass, tools: len(s.tools)}
-	if s.revision > 0 {
-		now.agent = s.agent
-	}
-	return now
+// attributes returns the values that the search attributes should have.
+func (s *session) attributes() protocol.Shown {
+	return protocol.Shown{Agent: s.agent, Status: s.state(), Pending: len(s.waiting()), Pass: s.pass, Tools: len(s.tools)}
 }
 
 // upsert sets the search attributes that have changed.
-func (s *session) upsert(ctx workflow.Context, now attributes) {
+func (s *session) upsert(ctx workflow.Context, now protocol.Shown) {
 	updates := make([]temporal.SearchAttributeUpdate, 0, 5)
-	if now.agent != s.shown.agent {
-		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(now.agent))
+	if now.Agent != s.shown.Agent {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(now.Agent))
 	}
-	if now.status != s.shown.status {
-		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(protocol.AttrStatus).ValueSet(string(now.status)))
+	if now.Status != s.shown.Status {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(protocol.AttrStatus).ValueSet(string(now.Status)))
 	}
-	if now.pending != s.shown.pending {
-		updates = append(updates, temporal.NewSearchAttributeKeyInt64(protocol.AttrPending).ValueSet(int64(now.pending)))
+	if now.Pending != s.shown.Pending {
+		updates = append(updates, temporal.NewSearchAttributeKeyInt64(protocol.AttrPending).ValueSet(int64(now.Pending)))
 	}
-	if now.pass != s.shown.pass {
-		updates = append(updates, temporal.NewSearchAttributeKeyInt64(protocol.AttrPass).ValueSet(int64(now.pass)))
+	if now.Pass != s.shown.Pass {
+		updates = append(updates, temporal.NewSearchAttributeKeyInt64(protocol.AttrPass).ValueSet(int64(now.Pass)))
 	}
-	if now.tools != s.shown.tools {
+	if now.Tools != s.shown.Tools {
 		updates = append(updates, temporal.NewSearchAttributeKeyKeywordList(protocol.AttrTool).ValueSet(s.tools))
 	}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {

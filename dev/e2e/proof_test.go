@@ -157,7 +157,7 @@ func TestProof_OnlyTheServerStartsAndSteersSessions(t *testing.T) {
 	require.Equal(t, jig.SourceAPI, session.Source)
 
 	// Nobody wakes it at Temporal, not even as if a run continued another one.
-	for _, in := range []protocol.PassInput{{Tenant: v.tenant}, {Tenant: v.tenant, Pass: session.Pass + 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults()}} {
+	for _, in := range []protocol.PassInput{{Tenant: v.tenant}, {Tenant: v.tenant, Pass: session.Pass + 1, Limits: jig.Limits{}.WithDefaults()}} {
 		run, err = shared.temporal.ExecuteWorkflow(t.Context(), sdk.StartWorkflowOptions{ID: id, TaskQueue: v.queue}, protocol.PassWorkflow, in)
 		require.NoError(t, err)
 		require.ErrorContains(t, run.Get(t.Context(), nil), "through its server")

@@ -8,14 +8,6 @@ import (
 	"github.com/jig-run/jig/internal/strictjson"
 )
 
-// Revision numbers the changes of the commands that a run of the workflow Pass issues, where the run's own data says which of them it
-// follows. Unlike a version marker, that costs neither an event nor a search attribute. Recorded histories prove that older runs replay.
-//
-//   - 1: search attributes that nobody waits for are set when the run ends.
-//   - 2: a model that is known to be quick is asked for the next turn before the run ends.
-//   - 3: search attributes show that people have answered when the run ends or two seconds later.
-const Revision = 3
-
 // PassInput is the input of a run of Pass. A client sets Tenant and Start to begin a session, or Tenant alone to send a message to
 // a session that has ended. The other fields are passed from one run to the next.
 type PassInput struct {
@@ -23,8 +15,6 @@ type PassInput struct {
 	Start  *StartSession `json:"start,omitempty"`
 	// Woken is the message that wakes a session which has ended. Workers ignore it while the session runs.
 	Woken *Woken `json:"woken,omitempty"`
-	// Revision is the [Revision] of the code that started this run. A run that a client started gets it from the worker that opens the session.
-	Revision int `json:"revision,omitempty"`
 	// Pass is the number of the first pass of this run. It is 0 in a run that a client started.
 	Pass int `json:"pass,omitempty"`
 	// Calling reports that an earlier run admitted the calls of this pass and that some of them are still open.
