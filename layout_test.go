@@ -80,7 +80,7 @@ func arrows() map[string][]string {
 		"internal/entity":          {"."},
 		"internal/ledger":          {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
 		"internal/tenancy":         {".", "internal/approval", "internal/identity", "internal/protocol"},
-		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/ledger", "internal/protocol"},
+		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
 		// Documents become values of the domains.
 		"spec": {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // act advances the action of a step, or of one item, as far as possible.
@@ -37,7 +37,7 @@ func (r *run) act(ctx context.Context, n *node, st *stepState, sc *scope, path s
 	case actFail:
 		message, problem, err := r.text(ctx, n.fail.message, sc)
 		if problem == nil && err == nil {
-			problem = &jig.Error{Code: jig.CodeConflict, Message: jig.Cut(message, maxMessage), Reason: n.fail.reason}
+			problem = &jig.Error{Code: jig.CodeConflict, Message: jig.Cut(message, plan.MaxMessage), Reason: n.fail.reason}
 		}
 		return r.broken(n, path, problem, err)
 	}
@@ -54,9 +54,9 @@ func (r *run) broken(n *node, path string, problem *jig.Error, err error) (outco
 }
 
 func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
-	attempt := attemptPath(path, st.Retries+1)
+	attempt := plan.AttemptPath(path, st.Retries+1)
 	if st.Asked {
-		call, ok := r.calls[attempt]
+		call, ok := r.Calls[attempt]
 		if !ok || !call.Status.Final() {
 			return outcome{}, nil
 		}
@@ -70,14 +70,14 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 		return out, nil
 	}
 	if st.Until != 0 {
-		if r.now < st.Until || !r.mayBegin(sc) {
+		if r.Now() < st.Until || !r.mayBegin(sc) {
 			return outcome{}, nil
 		}
 		st.Until = 0
 	}
 	ask := Ask{Path: attempt, Tool: n.call.tool, Named: n.call.named}
 	if st.Retries > 0 {
-		ask.RetryOf = attemptPath(path, st.Retries)
+		ask.RetryOf = plan.AttemptPath(path, st.Retries)
 	} else {
 		var problem *jig.Error
 		var err error
@@ -88,7 +88,7 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 		}
 	}
 	st.Asked = true
-	r.ask(ask)
+	r.Ask(ask)
 	return outcome{}, nil
 }
 
@@ -99,11 +99,11 @@ func (r *run) parsed(n *node, path string, result jig.ToolResult) (outcome, erro
 	if json.Unmarshal(result.Data, &data) != nil || json.Unmarshal(data["answer"], &answer) != nil {
 		return r.broken(n, path, jig.Errorf(jig.CodeInvalidOutput, "the agent gave no answer"), nil)
 	}
-	answer = unfenced(answer)
-	if !json.Valid([]byte(answer)) {
-		return r.broken(n, path, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the requested JSON"), nil)
+	parsed, problem := plan.Unfenced(answer)
+	if problem != nil {
+		return r.broken(n, path, problem, nil)
 	}
-	data["answer"] = json.RawMessage(answer)
+	data["answer"] = parsed
 	var err error
 	if result.Data, err = jsontext.Encode(data); err != nil {
 		return outcome{}, err
@@ -112,26 +112,10 @@ func (r *run) parsed(n *node, path string, result jig.ToolResult) (outcome, erro
 	return outcome{over: true, mark: m}, err
 }
 
-// unfenced returns a text without the Markdown code fence around it.
-func unfenced(text string) string {
-	text = strings.TrimSpace(text)
-	if inner, ok := strings.CutPrefix(text, "```"); ok && strings.HasSuffix(inner, "```") {
-		_, inner, _ = strings.Cut(strings.TrimSuffix(inner, "```"), "\n")
-		return strings.TrimSpace(inner)
-	}
-	return text
-}
-
-func (r *run) ask(a Ask) {
-	r.move.Calls = append(r.move.Calls, a)
-	r.news[a.Path] = true
-	r.stored += len(a.Input)
-}
-
 // again decides whether to retry a failed call, and when. A call that may have had an effect that another attempt could repeat is never
 // retried, even if the document asks for it.
 func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path string, failure *jig.Error) (bool, *jig.Error, error) {
-	if n.retry == nil || !st.Asked || st.Retries+1 >= n.retry.attempts || !r.calls[attemptPath(path, st.Retries+1)].MayRetry() {
+	if n.retry == nil || !st.Asked || st.Retries+1 >= n.retry.attempts || !r.Calls[plan.AttemptPath(path, st.Retries+1)].MayRetry() {
 		return false, nil, nil
 	}
 	switch failure.Code { //nolint:exhaustive // only these codes are never retried: a person decided, or the effect may have happened
@@ -150,15 +134,9 @@ func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path
 	if !worth {
 		return false, nil, nil
 	}
-	pause := n.retry.backoff
-	for range st.Retries {
-		if pause *= 2; pause >= n.retry.maxBackoff {
-			break
-		}
-	}
 	st.Retries++
 	st.Asked = false
-	st.Until = r.after(max(min(pause, n.retry.maxBackoff), failure.RetryAfter))
+	st.Until = r.After(max(plan.Backoff(n.retry.backoff, n.retry.maxBackoff, st.Retries), failure.RetryAfter))
 	return true, nil, nil
 }
 
@@ -219,7 +197,7 @@ func (r *run) resultsOf(ctx context.Context, steps []*node, at string, sc *scope
 		if size += len(raw); size > maxValue {
 			problem := jig.Errorf(jig.CodeInvalidInput, "the results of its steps take more than %d KiB", maxValue>>10).
 				WithHint("give the block an output")
-			return nil, r.plan.located(at, problem), nil
+			return nil, r.plan.Located(at, problem), nil
 		}
 		out[n.id] = raw
 	}
@@ -234,8 +212,8 @@ func (r *run) rawResult(ctx context.Context, n *node, f found, limit int) (json.
 		return r.resultJSON(ctx, f)
 	}
 	list := []byte{'['}
-	for from := 0; from < count && len(list) <= limit; from += maxBatch {
-		raws, err := r.itemBatch(ctx, n, f.path, from, min(from+maxBatch, count), kept)
+	for from := 0; from < count && len(list) <= limit; from += plan.MaxBatch {
+		raws, err := r.itemBatch(ctx, n, f.path, from, min(from+plan.MaxBatch, count), kept)
 		if err != nil {
 			return nil, err
 		}
@@ -321,14 +299,14 @@ func (r *run) set(ctx context.Context, n *node, sc *scope, path string) (outcome
 	}
 	if total > maxVars {
 		problem := jig.Errorf(jig.CodeInvalidInput, "vars take %d KiB; at most %d are allowed", total>>10, maxVars>>10)
-		return r.broken(n, path, r.plan.located(n.set.at, problem), nil)
+		return r.broken(n, path, r.plan.Located(n.set.at, problem), nil)
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		v := varState{Size: len(members[name])}
 		if v.Size <= inlineBytes {
 			v.Inline = members[name]
 		} else {
-			r.keep(varPath(name), members[name])
+			r.Keep(varPath(name), members[name])
 		}
 		r.st.Vars[name] = v
 	}
@@ -339,15 +317,15 @@ func (r *run) emit(ctx context.Context, n *node, sc *scope, path string) (outcom
 	event := jig.Event{Type: jig.EventType(jig.EventCustom + n.emit.event)}
 	if n.emit.data != nil {
 		raw, problem, err := r.render(ctx, n.emit.data, sc)
-		if err == nil && problem == nil && len(raw) > maxInput {
-			problem = r.plan.located(n.emit.data.at, jig.Errorf(jig.CodeInvalidInput, "the event takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10))
+		if err == nil && problem == nil && len(raw) > plan.MaxInput {
+			problem = r.plan.Located(n.emit.data.at, jig.Errorf(jig.CodeInvalidInput, "the event takes %d KiB; at most %d are allowed", len(raw)>>10, plan.MaxInput>>10))
 		}
 		if problem != nil || err != nil {
 			return r.broken(n, path, problem, err)
 		}
 		event.Data = raw
-		r.stored += len(raw)
+		r.Stored += len(raw)
 	}
-	r.move.Events = append(r.move.Events, event)
+	r.Move.Events = append(r.Move.Events, event)
 	return outcome{over: true, mark: markNothing}, nil
 }

@@ -4,42 +4,30 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
-// Limits of one move. They bound the data that it stores. A move that reaches a limit asks to be continued by another move at once.
-const (
-	maxBegun  = 1_000
-	maxStored = 4 << 20
-	maxShown  = 20
-)
+// maxBegun is the number of steps that one move begins. A move that reaches this limit, or stores [plan.MaxStored] bytes, asks to be continued
+// by another move at once.
+const maxBegun = 1_000
 
 // run holds the data of one call of [Plan.Advance].
 type run struct {
-	plan  *Plan
-	facts Facts
-	at    Situation
-	// now is at.Now in milliseconds since 1970.
-	now  int64
+	plan.Run
+	plan *Plan
 	st   *state
-	move Move
-
-	// calls and values cache reads from the facts. ready holds values decoded for expressions, and held is their total size.
-	calls  map[string]Call
-	values map[string]json.RawMessage
-	ready  map[string]ready
-	held   int
+	// ready holds values decoded for expressions, and held is their total size.
+	ready map[string]ready
+	held  int
 	// event is set while the condition of a wait_for is evaluated for an event.
 	event *expr.Value
-	// begun counts the steps begun in this move, and stored the bytes that it keeps. paused reports whether a limit was reached.
-	begun, stored int
-	paused        bool
-	// news holds the paths of the calls that this move requests.
-	news map[string]bool
+	// begun counts the steps begun in this move.
+	begun int
 }
 
 // outcome is the result of advancing a step: not over, or over with a mark and, if it failed, the failure.
@@ -60,19 +48,16 @@ func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, 
 	if err != nil {
 		return Move{}, err
 	}
-	r := &run{
-		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st,
-		calls: map[string]Call{}, values: map[string]json.RawMessage{}, ready: map[string]ready{}, news: map[string]bool{},
-	}
+	r := &run{Run: plan.NewRun(p.about(), facts, at), plan: p, st: st, ready: map[string]ready{}}
 	if err := r.advance(ctx); err != nil {
 		return Move{}, err
 	}
 	r.describe()
-	r.move.Cancel = append(r.move.Cancel, r.st.Dropped...)
-	if r.move.State, err = jsontext.Encode(r.st); err != nil {
+	r.Move.Cancel = append(r.Move.Cancel, r.st.Dropped...)
+	if r.Move.State, err = jsontext.Encode(r.st); err != nil {
 		return Move{}, err
 	}
-	return r.move, nil
+	return r.Move, nil
 }
 
 func (r *run) advance(ctx context.Context) error {
@@ -83,7 +68,7 @@ func (r *run) advance(ctx context.Context) error {
 	if err := r.lookAtDropped(ctx); err != nil {
 		return err
 	}
-	if r.at.Canceled && r.st.Phase == phaseRunning {
+	if r.At.Canceled && r.st.Phase == phaseRunning {
 		r.cancel()
 	}
 	if r.st.Phase == phaseEnding {
@@ -122,15 +107,7 @@ func (r *run) lookAtCalls(ctx context.Context, sc *scope) error {
 			paths = append(paths, path)
 		}
 	})
-	if err := r.loadCalls(ctx, paths); err != nil {
-		return err
-	}
-	for _, path := range paths {
-		if _, ok := r.calls[path]; !ok {
-			return jig.Errorf(jig.CodeInternal, "the call %s of the composition %s is gone", path, r.plan.name)
-		}
-	}
-	return nil
+	return r.LoadRequested(ctx, paths)
 }
 
 // block advances the steps of a block, one after another, as far as possible.
@@ -179,11 +156,11 @@ func (r *run) proceed(ctx context.Context, n *node, st *stepState, sc *scope) (*
 // mayBegin reports whether another step may begin. It returns false if the move has reached a limit or the deadline of an enclosing step has
 // passed. Steps that end immediately count toward the limit; otherwise a loop of such steps would never pause.
 func (r *run) mayBegin(sc *scope) bool {
-	if sc.ends != 0 && r.now >= sc.ends {
+	if sc.ends != 0 && r.Now() >= sc.ends {
 		return false
 	}
-	if r.begun >= maxBegun || r.stored >= maxStored {
-		r.paused = true
+	if r.begun >= maxBegun || r.Stored >= plan.MaxStored {
+		r.Paused = true
 		return false
 	}
 	r.begun++
@@ -224,13 +201,8 @@ func (r *run) begin(ctx context.Context, n *node, st *stepState, sc *scope) (out
 
 func (r *run) deadline(n *node, st *stepState) {
 	if n.timeout > 0 {
-		st.Ends = r.after(n.timeout)
+		st.Ends = r.After(n.timeout)
 	}
-}
-
-// after returns the time d from now, in milliseconds since 1970, rounded up.
-func (r *run) after(d time.Duration) int64 {
-	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
 }
 
 // step advances a step that has begun as far as possible.
@@ -271,7 +243,7 @@ func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path 
 		}
 	}
 	if !out.over {
-		if !st.Late && (st.Ends == 0 || r.now < st.Ends) {
+		if !st.Late && (st.Ends == 0 || r.Now() < st.Ends) {
 			return out, nil
 		}
 		if over, err := r.giveUp(ctx, n, st, sc, path); err != nil || !over {
@@ -330,17 +302,8 @@ func (r *run) keepResult(n *node, path string, result jig.ToolResult) (mark, err
 	if err != nil {
 		return "", err
 	}
-	r.keep(path, raw)
+	r.Keep(path, raw)
 	return markValue, nil
-}
-
-func (r *run) keep(path string, raw json.RawMessage) {
-	if r.move.Values == nil {
-		r.move.Values = map[string]json.RawMessage{}
-	}
-	r.move.Values[path] = raw
-	r.values[path] = raw
-	r.stored += len(raw)
 }
 
 // failed applies the step's on_error to its failure.
@@ -402,12 +365,13 @@ func (r *run) finish(ctx context.Context, sc *scope) error {
 	if r.st.Phase != phaseDone {
 		return nil
 	}
-	r.move.Done = true
+	r.Move.Done = true
 	if f := r.st.Failure; f != nil {
 		data, err := r.undoReport(ctx)
-		r.move.Result = jig.ToolResult{Data: data, Summary: firstLine(f.Error.Message), Error: f.Error}
+		line, _, _ := strings.Cut(f.Error.Message, "\n")
+		r.Move.Result = jig.ToolResult{Data: data, Summary: line, Error: f.Error}
 		if f.Path != "" {
-			r.move.Result.Summary = f.Path + ": " + r.move.Result.Summary
+			r.Move.Result.Summary = f.Path + ": " + r.Move.Result.Summary
 		}
 		return err
 	}
@@ -416,10 +380,10 @@ func (r *run) finish(ctx context.Context, sc *scope) error {
 		return err
 	}
 	if problem != nil { // only if the state was tampered with: succeed has already rendered the output
-		r.move.Result = jig.Failure(problem)
+		r.Move.Result = jig.Failure(problem)
 		return nil
 	}
-	r.move.Result = jig.ToolResult{Success: true, Data: data, Summary: counted(r.st.Ran) + " done"}
+	r.Move.Result = jig.ToolResult{Success: true, Data: data, Summary: counted(r.st.Ran) + " done"}
 	return nil
 }
 
@@ -432,42 +396,24 @@ func counted(steps int) string {
 
 // describe tells the caller which steps and calls are open and when to look again.
 func (r *run) describe() {
-	if r.move.Done {
+	if r.Move.Done {
 		return
 	}
-	var wake int64
-	soonest := func(at int64) {
-		if at != 0 && (wake == 0 || at < wake) {
-			wake = at
-		}
-	}
 	r.live(r.plan.steps, r.st.Root, r.plan.scope(r.st), func(l leaf) {
-		soonest(l.st.Ends)
-		soonest(l.st.Until)
-		if !l.inner && !l.st.Over && len(r.move.Steps) < maxShown {
-			r.move.Steps = append(r.move.Steps, l.path)
+		if r.st.Phase == phaseRunning {
+			r.AwaitTime(l.st.Ends)
+			r.AwaitTime(l.st.Until)
 		}
-		if w, waits := l.wait(); waits && len(r.move.Waits) < maxShown {
-			r.move.Waits = append(r.move.Waits, w)
+		if !l.inner && !l.st.Over {
+			r.Show(l.path)
 		}
-		if path, ok := l.call(); ok && !r.news[path] && !r.calls[path].Status.Final() {
-			r.move.Open = append(r.move.Open, path)
+		if w, waits := l.wait(); waits && len(r.Move.Waits) < plan.MaxShown {
+			r.Move.Waits = append(r.Move.Waits, w)
+		}
+		if path, ok := l.call(); ok {
+			r.AwaitCall(path)
 		}
 	})
-	if r.st.Phase == phaseRunning && wake != 0 {
-		r.move.Wake = time.UnixMilli(wake).UTC()
-	}
-	if r.paused {
-		r.move.Wake = r.at.Now
-	}
+	r.Wake()
 	r.describeUndo()
-}
-
-func firstLine(text string) string {
-	for i, c := range text {
-		if c == '\n' {
-			return text[:i]
-		}
-	}
-	return text
 }

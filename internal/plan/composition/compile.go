@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -28,7 +29,7 @@ func Compile(x spec.Execution) (*Plan, error) {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is a thin tool, which has no steps", x.Name).WithField("kind").
 			WithHint("call it as a tool: it is not a composition")
 	}
-	p := &Plan{name: x.Name, version: x.Version, byID: map[string]*node{}}
+	p := &Plan{Document: plan.Document{Name: x.Name, Version: x.Version}, byID: map[string]*node{}}
 	c := &compiler{plan: p}
 	root := "steps"
 	if x.Kind != spec.KindComposition && x.Kind != "" {
@@ -63,13 +64,9 @@ type within struct {
 	names []string
 }
 
-func (c *compiler) fault(at, format string, args ...any) *jig.Error {
-	return c.plan.located(at, jig.Errorf(jig.CodeInvalidInput, format, args...))
-}
-
 func (c *compiler) block(steps []spec.Step, at string, in within) ([]*node, error) {
 	if in.depth++; in.depth > maxNesting {
-		return nil, c.fault(at, "steps nest deeper than %d levels", maxNesting)
+		return nil, c.plan.Fault(at, "steps nest deeper than %d levels", maxNesting)
 	}
 	out := make([]*node, len(steps))
 	for i, s := range steps {
@@ -88,14 +85,14 @@ func (c *compiler) block(steps []spec.Step, at string, in within) ([]*node, erro
 
 func (c *compiler) step(s spec.Step, at string, in within) (*node, error) {
 	if c.count++; c.count > maxSteps {
-		return nil, c.fault(at, "there are more than %d steps", maxSteps)
+		return nil, c.plan.Fault(at, "there are more than %d steps", maxSteps)
 	}
 	n := &node{id: s.ID, name: s.ID, at: at, loop: in.loop, parallel: s.MaxParallel, timeout: time.Duration(s.Timeout)}
 	if n.id == "" {
 		n.name = at
 	} else {
 		if _, twice := c.plan.byID[n.id]; twice {
-			return nil, c.fault(expr.JoinPath(at, "id"), "there is a step %q already", n.id)
+			return nil, c.plan.Fault(expr.JoinPath(at, "id"), "there is a step %q already", n.id)
 		}
 		c.plan.byID[n.id] = n
 	}
@@ -117,7 +114,7 @@ func (c *compiler) step(s spec.Step, at string, in within) (*node, error) {
 		return nil, err
 	}
 	if n.id == "" && (n.action == actCall || n.action == actWaitFor || n.each != nil) {
-		return nil, c.fault(expr.JoinPath(at, "id"), "the step needs an id")
+		return nil, c.plan.Fault(expr.JoinPath(at, "id"), "the step needs an id")
 	}
 	return n, c.handling(n, s, body)
 }
@@ -134,7 +131,7 @@ func (c *compiler) action(n *node, s spec.Step, in within) (err error) {
 	}
 	if has(s.Tool != "", actCall) {
 		if err = jig.CheckToolName(s.Tool); err != nil {
-			err = c.plan.located(expr.JoinPath(at, "tool"), err)
+			err = c.plan.Located(expr.JoinPath(at, "tool"), err)
 		} else {
 			n.call, err = c.called(s.Tool, s.Input, at, in)
 		}
@@ -179,7 +176,7 @@ func (c *compiler) action(n *node, s spec.Step, in within) (err error) {
 		n.fail.message, err = c.template(s.Fail.Message, expr.JoinPath(at, "fail.message"), in)
 	}
 	if err == nil && given != 1 {
-		err = c.fault(at, "a step has exactly one action, this one has %d", given)
+		err = c.plan.Fault(at, "a step has exactly one action, this one has %d", given)
 	}
 	if err == nil && n.action == actBlock {
 		n.output, err = c.optional(s.Output, expr.JoinPath(at, "output"), in)
@@ -198,7 +195,7 @@ func (c *compiler) inner(at, part string) string {
 // handling compiles the retry, on_error and undo of a step.
 func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 	if (s.Retry != nil || s.Undo != nil) && n.action != actCall {
-		return c.fault(n.at, "only calls can have retry and undo")
+		return c.plan.Fault(n.at, "only calls can have retry and undo")
 	}
 	failing := in
 	if s.OnError != nil && s.OnError.As != "" {
@@ -221,10 +218,10 @@ func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 	if s.Undo != nil {
 		if s.Undo.Tool != "" {
 			if err := jig.CheckToolName(s.Undo.Tool); err != nil {
-				return c.plan.located(expr.JoinPath(n.at, "undo.tool"), err)
+				return c.plan.Located(expr.JoinPath(n.at, "undo.tool"), err)
 			}
 		} else if s.Tool == "" && s.Composition == "" {
-			return c.fault(expr.JoinPath(n.at, "undo.tool"), "name the tool that undoes the step")
+			return c.plan.Fault(expr.JoinPath(n.at, "undo.tool"), "name the tool that undoes the step")
 		}
 		if n.undo, err = c.called(s.Undo.Tool, s.Undo.Input, expr.JoinPath(n.at, "undo"), in); err != nil {
 			return err
@@ -250,7 +247,7 @@ func (c *compiler) choice(n *node, cases []spec.Case, in within) error {
 			return err
 		}
 		if (b.when == nil) != one.Else {
-			return c.fault(at, "a case has either when or else")
+			return c.plan.Fault(at, "a case has either when or else")
 		}
 		if b.steps, err = c.block(one.Steps, at+".steps", in); err != nil {
 			return err
@@ -263,7 +260,7 @@ func (c *compiler) choice(n *node, cases []spec.Case, in within) error {
 func (c *compiler) settings(raw json.RawMessage, at string, in within) (*document, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
-		return nil, c.fault(at, "set is a mapping of names to values")
+		return nil, c.plan.Fault(at, "set is a mapping of names to values")
 	}
 	return c.document(raw, at, in)
 }
@@ -296,7 +293,7 @@ func (c *compiler) expression(source spec.Expression, at string, want expr.Type,
 	}
 	p, err := env.CompileAs(string(source), want)
 	if err != nil {
-		return nil, c.plan.located(at, err)
+		return nil, c.plan.Located(at, err)
 	}
 	c.reads = c.reads.Merge(p.Reads())
 	return &program{Program: p, reads: p.Reads(), at: at}, nil
@@ -309,7 +306,7 @@ func (c *compiler) template(source, at string, in within) (*template, error) {
 	}
 	t, err := env.Template(source)
 	if err != nil {
-		return nil, c.plan.located(at, err)
+		return nil, c.plan.Located(at, err)
 	}
 	c.reads = c.reads.Merge(t.Reads())
 	return &template{Template: t, reads: t.Reads(), at: at}, nil
@@ -322,7 +319,7 @@ func (c *compiler) document(raw json.RawMessage, at string, in within) (*documen
 	}
 	d, problems := env.Document(raw)
 	if len(problems) > 0 {
-		return nil, c.plan.located(expr.JoinPath(at, problems[0].Path), problems[0].Err)
+		return nil, c.plan.Located(expr.JoinPath(at, problems[0].Path), problems[0].Err)
 	}
 	c.reads = c.reads.Merge(d.Reads())
 	return &document{Document: d, reads: d.Reads(), at: at}, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
@@ -46,7 +47,7 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 		parts.text("system", "system", p.System)
 		parts.text("prompt", "prompt", p.Prompt)
 	default:
-		return nil, c.fault(expr.JoinPath(at, "mode"), "%q is not a prompt mode", p.Mode)
+		return nil, c.plan.Fault(expr.JoinPath(at, "mode"), "%q is not a prompt mode", p.Mode)
 	}
 	if len(p.Schema) > 0 {
 		call.parts = append(call.parts, part{name: "schema", fixed: p.Schema})
@@ -63,7 +64,7 @@ func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
 		return
 	}
 	call.parse = true
-	wanted := "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n" + string(schema)
+	wanted := plan.InJSON(schema)
 	at := slices.IndexFunc(call.parts, func(p part) bool { return p.name == "task" })
 	if at >= 0 {
 		call.parts[at].after = "\n\n" + wanted

@@ -51,8 +51,8 @@ func (e *Engine) Advance(ctx context.Context, version string, body []byte, state
 	if err != nil {
 		return Move{}, err
 	}
-	if entry.plan.version != version {
-		return Move{}, jig.Errorf(jig.CodeInternal, "the document is of version %s; the run began with %s", jig.ShortVersion(entry.plan.version), jig.ShortVersion(version))
+	if err := entry.plan.CheckVersion("run", version); err != nil {
+		return Move{}, err
 	}
 	return entry.plan.Advance(ctx, state, facts, at)
 }

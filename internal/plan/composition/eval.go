@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // Limits, in bytes, of the values that one evaluation reads, and the number of results that are loaded together.
 const (
-	maxRead  = 16 << 20
-	maxBatch = 1_000
+	maxRead = 16 << 20
 	// stepBatch is the number of steps that are read together. It is small because their results can be large.
 	stepBatch = 50
 	maxReady  = 2 * maxRead
@@ -46,15 +45,15 @@ func (r *run) bind(ctx context.Context, reads expr.Reads, at string, sc *scope) 
 		var err error
 		switch name {
 		case "input":
-			vars[name], err = r.situation(name, r.at.Input)
+			vars[name], err = r.situation(name, r.At.Input)
 		case "session":
-			vars[name], err = r.situation(name, r.at.Session)
+			vars[name], err = r.situation(name, r.At.Session)
 		case "principal":
-			vars[name], err = r.situation(name, r.at.Principal)
+			vars[name], err = r.situation(name, r.At.Principal)
 		case "tenant":
-			vars[name] = r.at.Tenant
+			vars[name] = r.At.Tenant
 		case "now":
-			vars[name] = r.at.Now.UTC()
+			vars[name] = r.At.Now.UTC()
 		case "event":
 			if r.event != nil {
 				vars[name] = *r.event
@@ -75,7 +74,7 @@ func (r *run) bind(ctx context.Context, reads expr.Reads, at string, sc *scope) 
 			return nil, nil, err
 		}
 		if size += n; size > maxRead {
-			return nil, r.plan.located(at, jig.Errorf(jig.CodeInvalidInput, "the values it reads take more than %d MiB", maxRead>>20)), nil
+			return nil, r.plan.Located(at, jig.Errorf(jig.CodeInvalidInput, "the values it reads take more than %d MiB", maxRead>>20)), nil
 		}
 	}
 	return vars, nil, nil
@@ -109,7 +108,7 @@ type ready struct {
 func (r *run) prepare(key string, raw json.RawMessage) (expr.Value, error) {
 	v, err := expr.FromJSON(raw)
 	if err != nil {
-		return v, jig.Errorf(jig.CodeInternal, "%s of the composition %s: %w", key, r.plan.name, err)
+		return v, jig.Errorf(jig.CodeInternal, "%s of the composition %s: %w", key, r.plan.Name, err)
 	}
 	r.remember(key, ready{value: v, size: len(raw)})
 	return v, nil
@@ -136,10 +135,10 @@ func (r *run) bindItem(ctx context.Context, reads expr.Reads, sc *scope, vars ma
 	list, at := sc.items.List, sc.index
 	if len(list) == 0 {
 		chunk := chunkPath(sc.path, sc.index/chunkItems)
-		if err := r.loadValues(ctx, []string{chunk}); err != nil {
+		if err := r.LoadValues(ctx, []string{chunk}); err != nil {
 			return 0, err
 		}
-		list, at = r.values[chunk], sc.index%chunkItems
+		list, at = r.Values[chunk], sc.index%chunkItems
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(list, &items); err != nil || at >= len(items) {
@@ -164,7 +163,7 @@ func (r *run) bindVars(ctx context.Context, reads expr.Reads, _ *scope, vars map
 			paths = append(paths, varPath(name))
 		}
 	}
-	if err := r.loadValues(ctx, paths); err != nil {
+	if err := r.LoadValues(ctx, paths); err != nil {
 		return 0, err
 	}
 	out, size := make(map[string]any, len(names)), 0
@@ -175,7 +174,7 @@ func (r *run) bindVars(ctx context.Context, reads expr.Reads, _ *scope, vars map
 		}
 		raw := v.Inline
 		if raw == nil {
-			if raw, ok = r.values[varPath(name)]; !ok {
+			if raw, ok = r.Values[varPath(name)]; !ok {
 				return 0, jig.Errorf(jig.CodeInternal, "vars.%s is not stored", name)
 			}
 		}
@@ -238,15 +237,15 @@ func (r *run) foresee(ctx context.Context, nodes []*node, sc *scope) error {
 			continue
 		}
 		if attempt, called := m.attempt(); called {
-			calls = append(calls, attemptPath(path, attempt))
+			calls = append(calls, plan.AttemptPath(path, attempt))
 		} else if m == markValue {
 			values = append(values, path)
 		}
 	}
-	if err := r.loadValues(ctx, values); err != nil {
+	if err := r.LoadValues(ctx, values); err != nil {
 		return err
 	}
-	return r.loadCalls(ctx, calls)
+	return r.LoadCalls(ctx, calls)
 }
 
 // readyKey is the key under which a result is cached for the rest of the move.
@@ -282,29 +281,22 @@ func (r *run) resultJSON(ctx context.Context, f found) (json.RawMessage, error) 
 	case f.mark == markNothing:
 		return json.RawMessage(resultNothing), nil
 	case f.mark == markValue:
-		if err := r.loadValues(ctx, []string{f.path}); err != nil {
+		if err := r.LoadValues(ctx, []string{f.path}); err != nil {
 			return nil, err
 		}
-		if raw, ok := r.values[f.path]; ok {
+		if raw, ok := r.Values[f.path]; ok {
 			return raw, nil
 		}
 	case called:
-		path := attemptPath(f.path, attempt)
-		if err := r.loadCalls(ctx, []string{path}); err != nil {
+		path := plan.AttemptPath(f.path, attempt)
+		if err := r.LoadCalls(ctx, []string{path}); err != nil {
 			return nil, err
 		}
-		if call, ok := r.calls[path]; ok {
+		if call, ok := r.Calls[path]; ok {
 			return json.Marshal(call.Outcome()) //nolint:wrapcheck // a result always marshals, or its data is not JSON
 		}
 	}
-	return nil, jig.Errorf(jig.CodeInternal, "the result of step %s of the composition %s is gone", f.path, r.plan.name)
-}
-
-func attemptPath(path string, attempt int) string {
-	if attempt <= 1 {
-		return path
-	}
-	return path + "~" + strconv.Itoa(attempt)
+	return nil, jig.Errorf(jig.CodeInternal, "the result of step %s of the composition %s is gone", f.path, r.plan.Name)
 }
 
 // itemResult is kept for an item whose result is not in the place that the loop's other items use. It names the attempt whose call has the
@@ -316,8 +308,8 @@ type itemResult struct {
 // items reads the results of a loop, batch by batch.
 func (r *run) items(ctx context.Context, n *node, path string, count int, kept bool, limit int) (ready, error) {
 	list, size := make([]any, 0, count), 2
-	for from := 0; from < count; from += maxBatch {
-		raws, err := r.itemBatch(ctx, n, path, from, min(from+maxBatch, count), kept)
+	for from := 0; from < count; from += plan.MaxBatch {
+		raws, err := r.itemBatch(ctx, n, path, from, min(from+plan.MaxBatch, count), kept)
 		if err != nil {
 			return ready{}, err
 		}
@@ -358,7 +350,7 @@ func (r *run) itemBatch(ctx context.Context, n *node, path string, from, to int,
 			case !ok:
 				attempts = append(attempts, p)
 			case json.Unmarshal(raw, &moved) == nil && moved.Attempt > 0:
-				paths[i] = attemptPath(p, moved.Attempt)
+				paths[i] = plan.AttemptPath(p, moved.Attempt)
 				attempts = append(attempts, paths[i])
 			default:
 				out[i] = raw
@@ -368,7 +360,7 @@ func (r *run) itemBatch(ctx context.Context, n *node, path string, from, to int,
 	if len(attempts) == 0 {
 		return out, nil
 	}
-	calls, err := r.fetchCalls(ctx, attempts)
+	calls, err := r.Facts().Calls(ctx, attempts)
 	if err != nil {
 		return nil, err
 	}
@@ -378,10 +370,27 @@ func (r *run) itemBatch(ctx context.Context, n *node, path string, from, to int,
 		}
 		call, ok := calls[p]
 		if !ok {
-			return nil, jig.Errorf(jig.CodeInternal, "the result of step %s of the composition %s is gone", p, r.plan.name)
+			return nil, jig.Errorf(jig.CodeInternal, "the result of step %s of the composition %s is gone", p, r.plan.Name)
 		}
 		if out[i], err = json.Marshal(call.Outcome()); err != nil {
 			return nil, jig.Errorf(jig.CodeInternal, "the result of step %s: %w", p, err)
+		}
+	}
+	return out, nil
+}
+
+// fetchValues reads values without caching them, because a loop can have many. It includes values that this move keeps.
+func (r *run) fetchValues(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
+	values, err := r.Facts().Values(ctx, paths)
+	if err != nil || len(r.Move.Values) == 0 {
+		return values, err
+	}
+	out := make(map[string]json.RawMessage, len(paths))
+	for _, p := range paths {
+		if v, ok := r.Move.Values[p]; ok {
+			out[p] = v
+		} else if v, ok := values[p]; ok {
+			out[p] = v
 		}
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // leaf is a running step and the scope that it runs in. inner reports whether it contains other running steps.
@@ -18,7 +19,7 @@ type leaf struct {
 // call returns the path of the call that the step has requested. ok is false if there is no such call, or if the run no longer waits for
 // it.
 func (l leaf) call() (string, bool) {
-	return attemptPath(l.path, l.st.Retries+1), l.st.Asked && !l.st.Over
+	return plan.AttemptPath(l.path, l.st.Retries+1), l.st.Asked && !l.st.Over
 }
 
 // wait returns what the step waits for, if it waits for an event or a time.

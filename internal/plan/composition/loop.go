@@ -27,10 +27,10 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 	}
 	list, ok := v.([]any)
 	if !ok { // unreachable, because the expression was compiled to return a list
-		return r.plan.located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "this does not evaluate to a list")), nil
+		return r.plan.Located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "this does not evaluate to a list")), nil
 	}
 	if len(list) > maxItems {
-		return r.plan.located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "the list has %d items; at most %d are allowed", len(list), maxItems)), nil
+		return r.plan.Located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "the list has %d items; at most %d are allowed", len(list), maxItems)), nil
 	}
 	st.Loop = &loopState{Count: len(list)}
 	if len(list) <= chunkItems {
@@ -49,7 +49,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 		if err != nil {
 			return nil, err
 		}
-		r.keep(chunkPath(path, chunk), raw)
+		r.Keep(chunkPath(path, chunk), raw)
 		chunk++
 	}
 	return nil, nil // no problem
@@ -116,13 +116,13 @@ func (r *run) keepItem(n *node, l *loopState, path string, m mark) error {
 	case !n.observed:
 		return nil
 	case m == markSkipped: // a switch in which no case holds
-		r.keep(path, json.RawMessage(resultSkipped))
+		r.Keep(path, json.RawMessage(resultSkipped))
 	case called && attempt > 1:
 		raw, err := jsontext.Encode(itemResult{Attempt: attempt})
 		if err != nil {
 			return err
 		}
-		r.keep(path, raw)
+		r.Keep(path, raw)
 		l.Kept = true
 	case m == markValue && n.action == actCall:
 		l.Kept = true

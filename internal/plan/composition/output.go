@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // outputOf returns the data of a run that succeeded: the spec's output, or the data of the last top-level step that ran.
@@ -33,18 +34,15 @@ func (r *run) outputOf(ctx context.Context, sc *scope) (json.RawMessage, *jig.Er
 		return dataOf(raw), nil, nil
 	}
 	list, size := make([]json.RawMessage, 0, count), 0
-	for from := 0; from < count; from += maxBatch {
-		raws, err := r.itemBatch(ctx, n, path, from, min(from+maxBatch, count), kept)
+	for from := 0; from < count; from += plan.MaxBatch {
+		raws, err := r.itemBatch(ctx, n, path, from, min(from+plan.MaxBatch, count), kept)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, raw := range raws {
-			data := dataOf(raw)
-			if len(data) == 0 {
-				data = json.RawMessage(`null`)
-			}
+			data := plan.OrNull(dataOf(raw))
 			if size += len(data); size > maxRead {
-				return nil, r.plan.located(n.at, jig.Errorf(jig.CodeInvalidInput, "the results take more than %d MiB", maxRead>>20).
+				return nil, r.plan.Located(n.at, jig.Errorf(jig.CodeInvalidInput, "the results take more than %d MiB", maxRead>>20).
 					WithHint("give the composition an output")), nil
 			}
 			list = append(list, data)

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // Plan is an execution spec that is ready to run: its steps as nodes, its expressions compiled. It is safe for concurrent use.
 type Plan struct {
-	name, version string
-	steps         []*node
+	plan.Document
+	steps []*node
 	// output is nil if the spec defines no output. The output is then the data of the last step that ran.
 	output *document
 	// byID finds the steps that expressions can name, by id.
@@ -145,13 +145,4 @@ type document struct {
 	*expr.Document
 	reads expr.Reads
 	at    string
-}
-
-// located returns err as an INVALID_INPUT error that names the place in the spec where the expression failed.
-func (p *Plan) located(at string, err error) *jig.Error {
-	e := *jig.AsError(err)
-	at = expr.JoinPath(at, e.Field)
-	e.Code, e.Field = jig.CodeInvalidInput, at
-	e.Message = p.name + ", " + at + ": " + e.Message
-	return &e
 }

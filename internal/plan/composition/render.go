@@ -10,7 +10,6 @@ import (
 
 // Limits, in bytes, of the values that expressions produce.
 const (
-	maxInput = 256 << 10
 	maxVars  = 256 << 10
 	maxValue = 1 << 20
 	// inlineBytes is the largest value that is held in the state rather than among the kept values.
@@ -20,24 +19,13 @@ const (
 // The functions below evaluate in a scope. Each returns the value; or a problem, which fails the step; or an error, which ends the move
 // because the context is done or the facts could not be read.
 
-// evaluated turns the error of an expression into a problem of the step, unless the context has ended; then it returns an error.
-func (r *run) evaluated(ctx context.Context, at string, err error) (*jig.Error, error) {
-	if err == nil {
-		return nil, nil // no problem and no error
-	}
-	if ctx.Err() != nil {
-		return nil, err
-	}
-	return r.plan.located(at, err), nil
-}
-
 func (r *run) boolean(ctx context.Context, p *program, sc *scope) (bool, *jig.Error, error) {
 	vars, problem, err := r.bind(ctx, p.reads, p.at, sc)
 	if problem != nil || err != nil {
 		return false, problem, err
 	}
 	is, err := p.EvalBool(ctx, vars)
-	problem, err = r.evaluated(ctx, p.at, err)
+	problem, err = r.plan.Problem(ctx, p.at, err)
 	return is, problem, err
 }
 
@@ -47,7 +35,7 @@ func (r *run) value(ctx context.Context, p *program, sc *scope) (any, *jig.Error
 		return nil, problem, err
 	}
 	v, err := p.Eval(ctx, vars)
-	problem, err = r.evaluated(ctx, p.at, err)
+	problem, err = r.plan.Problem(ctx, p.at, err)
 	return v, problem, err
 }
 
@@ -57,7 +45,7 @@ func (r *run) text(ctx context.Context, t *template, sc *scope) (string, *jig.Er
 		return "", problem, err
 	}
 	text, err := t.EvalText(ctx, vars)
-	problem, err = r.evaluated(ctx, t.at, err)
+	problem, err = r.plan.Problem(ctx, t.at, err)
 	return text, problem, err
 }
 
@@ -67,7 +55,7 @@ func (r *run) render(ctx context.Context, d *document, sc *scope) (json.RawMessa
 		return nil, problem, err
 	}
 	raw, err := d.Render(ctx, vars)
-	problem, err = r.evaluated(ctx, d.at, err)
+	problem, err = r.plan.Problem(ctx, d.at, err)
 	return raw, problem, err
 }
 
@@ -81,10 +69,9 @@ func (r *run) input(ctx context.Context, c *callPlan, sc *scope) (json.RawMessag
 	case len(raw) == 0:
 		raw = json.RawMessage(`{}`)
 	case raw[0] != '{':
-		problem = r.plan.located(c.at, jig.Errorf(jig.CodeInvalidInput, "the input of a call must be an object"))
-	case len(raw) > maxInput:
-		problem = r.plan.located(c.at, jig.Errorf(jig.CodeInvalidInput, "the input takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10).
-			WithHint("store large values separately and pass their ids"))
+		problem = r.plan.Located(c.at, jig.Errorf(jig.CodeInvalidInput, "the input of a call must be an object"))
+	default:
+		problem = r.plan.CheckInput(c.at, raw)
 	}
 	return raw, problem, nil
 }

@@ -1,17 +1,14 @@
 package composition
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/plan"
 )
-
-// format is the version of the state's JSON format.
-const format = 1
 
 // phase is the phase that a run is in.
 type phase string
@@ -28,9 +25,8 @@ const (
 // state is the state of a run. Its size depends on the plan and on the items that are running. Results are in the ledger or among the kept
 // values; the state says only where to find them.
 type state struct {
-	Format int    `json:"v"`
-	Plan   string `json:"plan"`
-	Phase  phase  `json:"phase,omitempty"`
+	plan.Head
+	Phase phase `json:"phase,omitempty"`
 	// Root is the block of the plan's steps.
 	Root *blockState `json:"root,omitempty"`
 	// Done holds the marks of the steps that have ended, outside of loops.
@@ -189,39 +185,19 @@ type failure struct {
 	Path  string     `json:"p"`
 }
 
-// Limits of an error in the state: the bytes of each text, and the number of violations.
-const (
-	maxMessage    = 2 << 10
-	maxViolations = 10
-)
-
 // failed returns a failure that is small enough to keep in the state.
 func failed(path string, err *jig.Error) *failure {
-	e := *err
-	e.Message, e.Hint = jig.Cut(e.Message, maxMessage), jig.Cut(e.Hint, maxMessage)
-	e.Field, e.Reason = jig.Cut(e.Field, maxMessage), jig.Cut(e.Reason, maxMessage)
-	e.Violations = e.Violations[:min(len(e.Violations), maxViolations)]
-	e.Cause = nil
-	return &failure{Error: &e, Path: path}
+	return &failure{Error: plan.Brief(err), Path: path}
 }
 
-func (p *Plan) begin() *state {
-	return &state{Format: format, Plan: p.version, Root: &blockState{}, Done: marks{}, Vars: map[string]varState{}}
-}
-
-// read decodes a state and checks it against the plan, so that the code that follows can rely on it.
+// read decodes a state, or begins one, and checks it against the plan.
 func (p *Plan) read(raw json.RawMessage) (*state, error) {
-	if len(raw) == 0 {
-		return p.begin(), nil
-	}
 	st := &state{}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(st); err != nil {
-		return nil, jig.Errorf(jig.CodeInternal, "the state of the composition %s cannot be read: %w", p.name, err)
+	if len(raw) == 0 {
+		st.Head, st.Root = plan.NewHead(p.Version), &blockState{}
 	}
-	if err := p.check(st); err != nil {
-		return nil, jig.Errorf(jig.CodeInternal, "the state of the composition %s is not one of this version: %w", p.name, err)
+	if err := plan.ReadState(p.about(), raw, st, func() error { return p.check(st) }); err != nil {
+		return nil, err
 	}
 	if st.Done == nil {
 		st.Done = marks{}
@@ -232,12 +208,13 @@ func (p *Plan) read(raw json.RawMessage) (*state, error) {
 	return st, nil
 }
 
+func (p *Plan) about() string { return "the composition " + p.Name }
+
 func (p *Plan) check(st *state) error {
+	if err := st.Head.Check(p.Version); err != nil {
+		return err
+	}
 	switch {
-	case st.Format != format:
-		return fmt.Errorf("its format is %d, not %d", st.Format, format)
-	case st.Plan != p.version:
-		return fmt.Errorf("it is of version %q, not %q", st.Plan, p.version)
 	case st.Last < 0 || st.Last > len(p.steps) || st.Notes < 0 || st.Left < 0 || st.Left > st.Notes:
 		return fmt.Errorf("its counters are off")
 	case st.Failure != nil && st.Failure.Error == nil:

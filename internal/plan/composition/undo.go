@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // noteRecord says how to undo a step that succeeded, or why it cannot be undone. Notes are kept as values, in the order in which the steps
@@ -43,7 +44,7 @@ func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark,
 		return err
 	}
 	return r.keepNote(noteRecord{
-		Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Named: n.undo.named, Input: input, Rendered: rendered, Error: problem,
+		Path: path, Call: plan.AttemptPath(path, retries+1), Tool: n.undo.tool, Named: n.undo.named, Input: input, Rendered: rendered, Error: problem,
 	})
 }
 
@@ -52,7 +53,7 @@ func (r *run) keepNote(n noteRecord) error {
 	if err != nil {
 		return err
 	}
-	r.keep(notePath(r.st.Notes), raw)
+	r.Keep(notePath(r.st.Notes), raw)
 	r.st.Notes++
 	return nil
 }
@@ -84,7 +85,7 @@ func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, pat
 		call, _ := l.call()
 		if l.n.undo == nil {
 			l.st.Over = true
-			if !r.calls[call].Status.Final() {
+			if !r.Calls[call].Status.Final() {
 				r.st.Dropped = append(r.st.Dropped, call)
 			}
 			continue
@@ -94,8 +95,8 @@ func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, pat
 			return false, err
 		}
 		over = over && ended
-		if !ended && r.calls[call].Status == jig.CallExecuting {
-			r.move.Stop = append(r.move.Stop, call)
+		if !ended && r.Calls[call].Status == jig.CallExecuting {
+			r.Move.Stop = append(r.Move.Stop, call)
 		}
 	}
 	return over, nil
@@ -106,10 +107,10 @@ func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, pat
 // took effect, or that its effect is unknown.
 func (r *run) settle(ctx context.Context, l leaf) (over bool, err error) {
 	path, _ := l.call()
-	call := r.calls[path]
+	call := r.Calls[path]
 	if !call.Status.Final() {
 		if call.Status == jig.CallWaiting || call.Status == jig.CallReserved {
-			r.move.Cancel = append(r.move.Cancel, path)
+			r.Move.Cancel = append(r.Move.Cancel, path)
 		}
 		return false, nil
 	}
@@ -124,8 +125,8 @@ func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope,
 	if n.undo == nil || !st.Asked {
 		return nil
 	}
-	attempt := attemptPath(path, st.Retries+1)
-	call := r.calls[attempt]
+	attempt := plan.AttemptPath(path, st.Retries+1)
+	call := r.Calls[attempt]
 	var problem *jig.Error
 	switch failure := call.Outcome().Cause(); {
 	case call.Outcome().Success:
@@ -142,11 +143,11 @@ func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope,
 
 // lookAtDropped removes the dropped calls that have ended.
 func (r *run) lookAtDropped(ctx context.Context) error {
-	if err := r.loadCalls(ctx, r.st.Dropped); err != nil {
+	if err := r.LoadCalls(ctx, r.st.Dropped); err != nil {
 		return err
 	}
 	r.st.Dropped = slices.DeleteFunc(r.st.Dropped, func(path string) bool {
-		call, ok := r.calls[path]
+		call, ok := r.Calls[path]
 		return !ok || call.Status.Final()
 	})
 	return nil
@@ -163,7 +164,7 @@ func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 	over = true
 	for _, l := range open {
 		path, _ := l.call()
-		ended := r.calls[path].Status.Final()
+		ended := r.Calls[path].Status.Final()
 		switch {
 		case l.n.undo != nil:
 			if ended, err = r.settle(ctx, l); err != nil {
@@ -172,7 +173,7 @@ func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 		case ended:
 			l.st.Over = true
 		default:
-			r.move.Cancel = append(r.move.Cancel, path)
+			r.Move.Cancel = append(r.Move.Cancel, path)
 		}
 		over = over && ended
 	}
@@ -195,23 +196,23 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		path := note.undoPath()
 		if !r.st.Asked {
 			r.st.Asked = true
-			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Named: note.Named, Rendered: note.Rendered})
+			r.Ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Named: note.Named, Rendered: note.Rendered})
 			return false, nil
 		}
-		if err := r.loadCalls(ctx, []string{path}); err != nil {
+		if err := r.LoadCalls(ctx, []string{path}); err != nil {
 			return false, err
 		}
-		call, ok := r.calls[path]
+		call, ok := r.Calls[path]
 		if !ok {
-			return false, jig.Errorf(jig.CodeInternal, "the call %s of the composition %s is gone", path, r.plan.name)
+			return false, jig.Errorf(jig.CodeInternal, "the call %s of the composition %s is gone", path, r.plan.Name)
 		}
 		if !call.Status.Final() {
-			r.move.Open = append(r.move.Open, path)
+			r.Move.Open = append(r.Move.Open, path)
 			return false, nil
 		}
 		r.st.Asked = false
 		if call.Outcome().Success {
-			r.move.Events = append(r.move.Events, jig.Event{Type: jig.EventToolUndone, CallID: note.Call, Tool: call.Tool})
+			r.Move.Events = append(r.Move.Events, jig.Event{Type: jig.EventToolUndone, CallID: note.Call, Tool: call.Tool})
 		}
 	}
 	return true, nil
@@ -220,11 +221,11 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 func (r *run) noteAt(ctx context.Context, number int) (noteRecord, error) {
 	var note noteRecord
 	path := notePath(number)
-	if err := r.loadValues(ctx, []string{path}); err != nil {
+	if err := r.LoadValues(ctx, []string{path}); err != nil {
 		return note, err
 	}
-	if err := json.Unmarshal(r.values[path], &note); err != nil {
-		return note, jig.Errorf(jig.CodeInternal, "the note on how to undo step %d of the composition %s is gone: %w", number, r.plan.name, err)
+	if err := json.Unmarshal(r.Values[path], &note); err != nil {
+		return note, jig.Errorf(jig.CodeInternal, "the note on how to undo step %d of the composition %s is gone: %w", number, r.plan.Name, err)
 	}
 	return note, nil
 }
@@ -234,9 +235,9 @@ func (r *run) describeUndo() {
 	if r.st.Phase != phaseUndoing {
 		return
 	}
-	r.move.Steps = append(r.move.Steps, r.move.Open...)
-	for _, ask := range r.move.Calls {
-		r.move.Steps = append(r.move.Steps, ask.Path)
+	r.Move.Steps = append(r.Move.Steps, r.Move.Open...)
+	for _, ask := range r.Move.Calls {
+		r.Move.Steps = append(r.Move.Steps, ask.Path)
 	}
 }
 
@@ -256,8 +257,8 @@ func (r *run) undoReport(ctx context.Context) (json.RawMessage, error) {
 		return nil, nil
 	}
 	report := undoReport{Undone: []string{}, NotUndone: []notUndone{}}
-	for to := r.st.Notes; to > 0; to = max(0, to-maxBatch) {
-		if err := r.reportBatch(ctx, &report, max(0, to-maxBatch), to); err != nil {
+	for to := r.st.Notes; to > 0; to = max(0, to-plan.MaxBatch) {
+		if err := r.reportBatch(ctx, &report, max(0, to-plan.MaxBatch), to); err != nil {
 			return nil, err
 		}
 	}
@@ -270,7 +271,7 @@ func (r *run) reportBatch(ctx context.Context, report *undoReport, from, to int)
 	for i := to - 1; i >= from; i-- {
 		paths = append(paths, notePath(i))
 	}
-	if err := r.loadValues(ctx, paths); err != nil {
+	if err := r.LoadValues(ctx, paths); err != nil {
 		return err
 	}
 	notes, asked := make([]noteRecord, len(paths)), make([]string, 0, len(paths))
@@ -283,13 +284,13 @@ func (r *run) reportBatch(ctx context.Context, report *undoReport, from, to int)
 			asked = append(asked, note.undoPath())
 		}
 	}
-	if err := r.loadCalls(ctx, asked); err != nil {
+	if err := r.LoadCalls(ctx, asked); err != nil {
 		return err
 	}
 	for _, note := range notes {
 		problem := note.Error
 		if problem == nil {
-			if result := r.calls[note.undoPath()].Outcome(); !result.Success {
+			if result := r.Calls[note.undoPath()].Outcome(); !result.Success {
 				problem = result.Cause()
 			}
 		}

@@ -2,7 +2,6 @@ package composition
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // maxWait is the longest time that a wait step may wait.
@@ -22,11 +22,11 @@ func (r *run) wait(ctx context.Context, n *node, st *stepState, sc *scope, path 
 			return r.broken(n, path, problem, err)
 		}
 		st.Begun, st.Until = true, until
-		if r.now < until {
+		if r.Now() < until {
 			r.waiting(n, st, path)
 		}
 	}
-	if r.now < st.Until {
+	if r.Now() < st.Until {
 		return outcome{}, nil
 	}
 	return outcome{over: true, mark: markNothing}, nil
@@ -42,9 +42,9 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 		d, err := duration.Parse(text)
 		if err != nil || d > maxWait {
 			problem := jig.Errorf(jig.CodeInvalidInput, "%q is not a length of time", jig.Cut(text, 100)).WithHint(`e.g. "90s", "48h" or "3d", at most 3650d`)
-			return 0, r.plan.located(n.wait.at, problem), nil
+			return 0, r.plan.Located(n.wait.at, problem), nil
 		}
-		return r.after(d), nil, nil
+		return r.After(d), nil, nil
 	}
 	v, problem, err := r.value(ctx, n.until, sc)
 	if problem != nil || err != nil {
@@ -54,12 +54,12 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if !ok || err != nil {
 		problem := jig.Errorf(jig.CodeInvalidInput, "this does not evaluate to a point in time").WithHint("e.g. timestamp('2026-01-31T09:00:00Z') or now + duration('1h')")
-		return 0, r.plan.located(n.until.at, problem), nil
+		return 0, r.plan.Located(n.until.at, problem), nil
 	}
-	if at.Sub(r.at.Now) > maxWait {
-		return 0, r.plan.located(n.until.at, jig.Errorf(jig.CodeInvalidInput, "%s is more than ten years away", text)), nil
+	if at.Sub(r.At.Now) > maxWait {
+		return 0, r.plan.Located(n.until.at, jig.Errorf(jig.CodeInvalidInput, "%s is more than ten years away", text)), nil
 	}
-	return r.after(at.Sub(r.at.Now)), nil, nil
+	return r.After(at.Sub(r.At.Now)), nil, nil
 }
 
 // waitFor takes the oldest event that fits and that no other wait has taken. It checks each event once.
@@ -67,10 +67,10 @@ func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, pa
 	begins := !st.Begun
 	if begins {
 		if st.Begun = true; n.waitFor.timeout > 0 {
-			st.Until = r.after(n.waitFor.timeout)
+			st.Until = r.After(n.waitFor.timeout)
 		}
 	}
-	for _, e := range r.at.Events {
+	for _, e := range r.At.Events {
 		if e.ID <= st.Seen || e.Name != n.waitFor.event || slices.Contains(r.st.Taken, e.ID) {
 			continue
 		}
@@ -82,14 +82,10 @@ func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, pa
 			continue
 		}
 		r.take(e)
-		data := e.Data
-		if len(data) == 0 {
-			data = json.RawMessage(`null`)
-		}
-		m, err := r.keepResult(n, path, jig.ToolResult{Success: true, Data: data})
+		m, err := r.keepResult(n, path, jig.ToolResult{Success: true, Data: plan.OrNull(e.Data)})
 		return outcome{over: true, mark: m}, err
 	}
-	if st.Until != 0 && r.now >= st.Until {
+	if st.Until != 0 && r.Now() >= st.Until {
 		return r.broken(n, path, jig.Errorf(jig.CodeTimeout, "no event %q came within %s", n.waitFor.event, n.waitFor.timeout), nil)
 	}
 	if begins {
@@ -103,7 +99,7 @@ func (r *run) waiting(n *node, st *stepState, path string) {
 	w, _ := leaf{n: n, st: st, path: path}.wait()
 	w.Call = "" // the event names it
 	if data, err := jsontext.Encode(w); err == nil {
-		r.move.Events = append(r.move.Events, jig.Event{Type: jig.EventStepWaiting, CallID: path, Data: data})
+		r.Move.Events = append(r.Move.Events, jig.Event{Type: jig.EventStepWaiting, CallID: path, Data: data})
 	}
 }
 
@@ -112,11 +108,7 @@ func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig
 	if n.waitFor.when == nil {
 		return true, nil, nil
 	}
-	data := e.Data
-	if len(data) == 0 {
-		data = json.RawMessage(`null`)
-	}
-	v, err := expr.From(map[string]any{"name": e.Name, "data": data})
+	v, err := expr.From(map[string]any{"name": e.Name, "data": plan.OrNull(e.Data)})
 	if err != nil { // the event's data is not JSON
 		return false, nil, nil //nolint:nilerr // such an event fits no wait
 	}
@@ -129,8 +121,8 @@ func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig
 // take records that an event is taken. It forgets taken events that the situation no longer lists.
 func (r *run) take(e Event) {
 	r.st.Taken = slices.DeleteFunc(r.st.Taken, func(id int64) bool {
-		return !slices.ContainsFunc(r.at.Events, func(e Event) bool { return e.ID == id })
+		return !slices.ContainsFunc(r.At.Events, func(e Event) bool { return e.ID == id })
 	})
 	r.st.Taken = append(r.st.Taken, e.ID)
-	r.move.Consumed = append(r.move.Consumed, e.ID)
+	r.Move.Consumed = append(r.Move.Consumed, e.ID)
 }

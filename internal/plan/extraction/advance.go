@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
@@ -12,39 +11,27 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-// Limits of one move. They bound the time that it takes and the data that it stores. A move that reaches a limit asks to be continued by
-// another move at once.
-const (
-	maxEvaluated = 200
-	maxStored    = 4 << 20
-	maxShown     = 20
-)
+// maxEvaluated is the number of evaluations in one move. They bound the time that it takes. A move that reaches this limit, or stores
+// [plan.MaxStored] bytes, asks to be continued by another move at once.
+const maxEvaluated = 200
 
 // run holds the data of one call of [Plan.Advance].
 type run struct {
+	plan.Run
 	plan  *Plan
 	facts Facts
-	at    Situation
-	// now is at.Now in milliseconds since 1970.
-	now   int64
 	given *given
 	st    *state
-	move  Move
 
-	// calls and values cache reads from the facts. ready holds the values of tasks decoded for expressions, and sums holds their hashes.
-	calls  map[string]plan.StepCall
-	values map[string]json.RawMessage
-	ready  map[int]expr.Value
-	sums   map[int]string
+	// ready holds the values of tasks decoded for expressions, and sums holds their hashes.
+	ready map[int]expr.Value
+	sums  map[int]string
 	// connected caches the result of known and is valid if sourcesRead is set. related reports whether this move changes the relations of the
 	// entity.
 	connected            map[string]Source
 	sourcesRead, related bool
-	// evaluated counts the evaluations of this move, and stored the bytes that it keeps. paused reports whether a limit was reached.
-	evaluated, stored int
-	paused            bool
-	// news holds the paths of the calls that this move requests.
-	news map[string]bool
+	// evaluated counts the evaluations of this move.
+	evaluated int
 }
 
 // Advance takes an extraction as far as it can go without waiting. state is empty for the first move, and [Move.State] of the last stored
@@ -59,24 +46,21 @@ func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, 
 	if err != nil {
 		return Move{}, err
 	}
-	r := &run{
-		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st, calls: map[string]plan.StepCall{}, values: map[string]json.RawMessage{},
-		ready: map[int]expr.Value{}, sums: map[int]string{}, news: map[string]bool{},
-	}
+	r := &run{Run: plan.NewRun(p.about(), facts, at), plan: p, facts: facts, st: st, ready: map[int]expr.Value{}, sums: map[int]string{}}
 	var problem *jig.Error
 	if r.given, problem = p.given(at.Input); problem != nil {
 		st.Done, st.Open = true, nil
 		for n := range st.marks {
 			st.marks[n] = markCanceled
 		}
-		r.move.Done, r.move.Result = true, jig.Failure(problem)
+		r.Move.Done, r.Move.Result = true, jig.Failure(problem)
 	} else if err := r.advance(ctx); err != nil {
 		return Move{}, err
 	}
-	if r.move.State, err = st.encode(); err != nil {
+	if r.Move.State, err = st.encode(); err != nil {
 		return Move{}, err
 	}
-	return r.move, nil
+	return r.Move, nil
 }
 
 func (r *run) advance(ctx context.Context) error {
@@ -84,14 +68,14 @@ func (r *run) advance(ctx context.Context) error {
 		if err := r.settle(ctx); err != nil {
 			return err
 		}
-		if r.at.Canceled {
+		if r.At.Canceled {
 			r.cancel()
 		} else if err := r.start(ctx); err != nil {
 			return err
 		}
 		r.st.Done = r.over()
 	}
-	r.move.Progress = r.progress()
+	r.Move.Progress = r.progress()
 	if r.st.Done {
 		return r.finish(ctx)
 	}
@@ -111,10 +95,10 @@ func (r *run) over() bool {
 
 // full reports whether this move has reached a limit, so that the remaining work is left for the next move.
 func (r *run) full() bool {
-	if r.evaluated >= maxEvaluated || r.stored >= maxStored {
-		r.paused = true
+	if r.evaluated >= maxEvaluated || r.Stored >= plan.MaxStored {
+		r.Paused = true
 	}
-	return r.paused
+	return r.Paused
 }
 
 // settle advances the running tasks: it handles calls that have ended and makes attempts that are now due.
@@ -125,7 +109,7 @@ func (r *run) settle(ctx context.Context) error {
 			paths = append(paths, o.path(r.plan.tasks[o.Task]))
 		}
 	}
-	if err := r.loadCalls(ctx, paths); err != nil {
+	if err := r.LoadRequested(ctx, paths); err != nil {
 		return err
 	}
 	open := make([]openState, 0, len(r.st.Open))
@@ -146,7 +130,7 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 	t := r.plan.tasks[o.Task]
 	if o.Until != 0 {
-		if r.at.Canceled || r.now < o.Until || r.full() {
+		if r.At.Canceled || r.Now() < o.Until || r.full() {
 			return false, nil
 		}
 		o.Until = 0
@@ -154,7 +138,7 @@ func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 		r.retry(t, o)
 		return false, nil
 	}
-	call := r.calls[o.path(t)]
+	call := r.Calls[o.path(t)]
 	if !call.Status.Final() || r.full() {
 		return false, nil
 	}
@@ -177,7 +161,7 @@ func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err 
 
 // start begins tasks until no other task can begin.
 func (r *run) start(ctx context.Context) error {
-	for progress := true; progress && !r.paused; {
+	for progress := true; progress && !r.Paused; {
 		progress = false
 		for n, t := range r.plan.tasks {
 			before := r.st.marks[n]
@@ -187,7 +171,7 @@ func (r *run) start(ctx context.Context) error {
 			if err := r.consider(ctx, t); err != nil {
 				return err
 			}
-			if r.paused {
+			if r.Paused {
 				return nil
 			}
 			progress = progress || r.st.marks[n].over()
@@ -204,7 +188,7 @@ func (r *run) consider(ctx context.Context, t *task) error {
 			return r.skip(t, markLeft, lacks)
 		}
 		if r.related && t.rests() {
-			r.paused = true // the new targets are known only after this move has been stored
+			r.Paused = true // the new targets are known only after this move has been stored
 		}
 		if waits || r.full() {
 			return nil
@@ -244,12 +228,12 @@ func (r *run) decide(ctx context.Context, t *task) error {
 	}
 	if t.when != nil {
 		r.evaluated++
-		vars, err := r.bind(ctx, t, t.reads.when, r.at.Now.UTC(), nil)
+		vars, err := r.bind(ctx, t, t.reads.when, r.At.Now.UTC(), nil)
 		if err != nil {
 			return err
 		}
 		is, err := t.when.EvalBool(ctx, vars)
-		if problem, err := r.problemOf(ctx, t, "when", err); problem != nil || err != nil {
+		if problem, err := r.plan.Problem(ctx, t.at("when"), err); problem != nil || err != nil {
 			return r.failed(ctx, t, nil, problem, err)
 		}
 		if !is {
@@ -278,12 +262,12 @@ func (r *run) work(ctx context.Context, t *task) error {
 			return err
 		}
 	} else {
-		vars, err := r.bind(ctx, t, t.reads.compute, r.at.Now.UTC(), nil)
+		vars, err := r.bind(ctx, t, t.reads.compute, r.At.Now.UTC(), nil)
 		if err != nil {
 			return err
 		}
 		value, err = t.compute.EvalJSON(ctx, vars)
-		if problem, err = r.problemOf(ctx, t, "compute", err); err != nil {
+		if problem, err = r.plan.Problem(ctx, t.at("compute"), err); err != nil {
 			return err
 		}
 	}
@@ -299,7 +283,7 @@ func (r *run) work(ctx context.Context, t *task) error {
 // begin makes the first call of a task.
 func (r *run) begin(ctx context.Context, t *task) error {
 	r.evaluated++
-	o := openState{Task: t.number, Since: r.now}
+	o := openState{Task: t.number, Since: r.Now()}
 	problem, err := r.ask(ctx, t, &o)
 	if err != nil {
 		return err
@@ -313,17 +297,6 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	return nil
 }
 
-// problemOf turns the error of an expression into a problem of the task, unless the context has ended; then it returns an error.
-func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*jig.Error, error) {
-	if err == nil {
-		return nil, nil // no problem and no error
-	}
-	if ctx.Err() != nil {
-		return nil, err
-	}
-	return r.plan.located(t.at(part), err), nil
-}
-
 // cancel cancels the running calls. No other task begins, and a running task ends when its call does.
 func (r *run) cancel() {
 	r.st.Open = slices.DeleteFunc(r.st.Open, func(o openState) bool {
@@ -332,8 +305,8 @@ func (r *run) cancel() {
 			r.st.marks[o.Task] = markCanceled
 			return true
 		}
-		if path := o.path(t); !r.calls[path].Status.Final() {
-			r.move.Cancel = append(r.move.Cancel, path)
+		if path := o.path(t); !r.Calls[path].Status.Final() {
+			r.Move.Cancel = append(r.Move.Cancel, path)
 		}
 		return false
 	})
@@ -349,29 +322,14 @@ func (r *run) cancel() {
 
 // describe tells the caller which tasks and calls are open and when to look again.
 func (r *run) describe() {
-	var wake int64
 	for _, o := range r.st.Open {
 		t := r.plan.tasks[o.Task]
-		if len(r.move.Steps) < maxShown {
-			r.move.Steps = append(r.move.Steps, t.ID)
-		}
+		r.Show(t.ID)
 		if o.Until != 0 {
-			if wake == 0 || o.Until < wake {
-				wake = o.Until
-			}
-		} else if path := o.path(t); !r.news[path] && !r.calls[path].Status.Final() {
-			r.move.Open = append(r.move.Open, path)
+			r.AwaitTime(o.Until)
+		} else {
+			r.AwaitCall(o.path(t))
 		}
 	}
-	if wake != 0 {
-		r.move.Wake = at(wake)
-	}
-	if r.paused {
-		r.move.Wake = r.at.Now
-	}
-}
-
-// after returns the time d from now, in milliseconds since 1970, rounded up.
-func (r *run) after(d time.Duration) int64 {
-	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
+	r.Wake()
 }

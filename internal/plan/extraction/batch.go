@@ -1,7 +1,6 @@
 package extraction
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,7 +81,7 @@ type extractInput struct {
 // batchState is the state of a batch. Failures are kept as values. Todo and Open together never hold more than pageEntities plus twice
 // MaxParallel entities.
 type batchState struct {
-	Format int `json:"v"`
+	plan.Head
 	// Pages counts the pages requested. Paging reports whether the call for the latest page is still open, and Last whether it was the last page.
 	Pages  int    `json:"pages,omitempty"`
 	Paging bool   `json:"paging,omitempty"`
@@ -101,23 +100,20 @@ type batchState struct {
 
 // batch holds the data of one call of [AdvanceBatch].
 type batch struct {
-	in   BatchInput
-	at   Situation
-	st   batchState
-	move Move
-	// calls holds the calls that were open when the move began.
-	calls map[string]plan.StepCall
+	plan.Run
+	in BatchInput
+	st batchState
 }
 
 // AdvanceBatch takes an extraction of many entities as far as it can go without waiting, as [Plan.Advance] does for one entity. It calls
 // entities.filter once for each page (path page[N]) and entities.extract once for each entity (the path is the entity's id). Pages are
 // ordered by creation time, so that changes in the meantime do not make an entity appear twice. Failures are kept as failure[N].
 func AdvanceBatch(ctx context.Context, state json.RawMessage, facts plan.Facts, at Situation) (Move, error) {
-	b := &batch{at: at}
+	b := &batch{Run: plan.NewRun("the extraction", facts, at), st: batchState{Head: plan.NewHead("")}}
 	if err := ctx.Err(); err != nil {
 		return Move{}, err //nolint:wrapcheck // the error of the caller's context
 	}
-	if err := b.read(state); err != nil {
+	if err := plan.ReadState(b.Name, state, &b.st, b.st.check); err != nil {
 		return Move{}, err
 	}
 	if err := json.Unmarshal(at.Input, &b.in); err != nil {
@@ -127,66 +123,58 @@ func AdvanceBatch(ctx context.Context, state json.RawMessage, facts plan.Facts, 
 		b.in.MaxParallel = DefaultBatchParallel
 	}
 	b.in.MaxParallel = min(b.in.MaxParallel, MaxBatchParallel)
-	if err := b.advance(ctx, facts); err != nil {
+	if err := b.advance(ctx); err != nil {
 		return Move{}, err
 	}
 	var err error
-	b.move.State, err = jsontext.Encode(b.st)
-	return b.move, err
+	b.Move.State, err = jsontext.Encode(b.st)
+	return b.Move, err
 }
 
-func (b *batch) read(raw json.RawMessage) error {
-	b.st.Format = format
-	if len(raw) == 0 {
-		return nil
+func (st *batchState) check() error {
+	if sum := st.total() + len(st.Todo) + len(st.Open); sum != st.Found || st.Paging && st.Pages == 0 {
+		return fmt.Errorf("it has %d entities of %d", sum, st.Found)
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&b.st); err != nil {
-		return jig.Errorf(jig.CodeInternal, "the state of the extraction cannot be read: %w", err)
-	}
-	if sum := b.st.total() + len(b.st.Todo) + len(b.st.Open); b.st.Format != format || sum != b.st.Found || b.st.Paging && b.st.Pages == 0 {
-		return jig.Errorf(jig.CodeInternal, "the state of the extraction is not one of this version: format %d, %d entities of %d",
-			b.st.Format, sum, b.st.Found)
-	}
-	return nil
+	return st.Head.Check("")
 }
 
-func (b *batch) advance(ctx context.Context, facts plan.Facts) error {
+func (b *batch) advance(ctx context.Context) error {
 	if b.st.Done {
-		return b.finish(ctx, facts)
+		return b.finish(ctx)
 	}
-	paths := slices.Clone(b.st.Open)
-	if b.st.Paging {
-		paths = append(paths, pagePath(b.st.Pages))
-	}
-	if len(paths) > 0 {
-		var err error
-		if b.calls, err = facts.Calls(ctx, paths); err != nil {
-			return err
-		}
+	if err := b.LoadCalls(ctx, b.open()); err != nil {
+		return err
 	}
 	if err := b.settle(); err != nil {
 		return err
 	}
 	b.turn()
-	if b.at.Canceled {
+	if b.At.Canceled {
 		b.cancel()
 	} else if err := b.begin(); err != nil {
 		return err
 	}
 	if b.st.Done = b.st.Last && !b.st.Paging && len(b.st.Todo)+len(b.st.Open) == 0; b.st.Done {
-		return b.finish(ctx, facts)
+		return b.finish(ctx)
 	}
 	b.describe()
 	return nil
+}
+
+// open returns the paths of the open calls.
+func (b *batch) open() []string {
+	paths := slices.Clone(b.st.Open)
+	if b.st.Paging {
+		paths = append(paths, pagePath(b.st.Pages))
+	}
+	return paths
 }
 
 // settle counts the entities whose extraction has ended.
 func (b *batch) settle() error {
 	open := make([]string, 0, len(b.st.Open))
 	for _, id := range b.st.Open {
-		call := b.calls[id]
+		call := b.Calls[id]
 		if !call.Status.Final() {
 			open = append(open, id)
 			continue
@@ -209,10 +197,7 @@ func (b *batch) ended(id string, call plan.StepCall) error {
 	if err != nil {
 		return err
 	}
-	if b.move.Values == nil {
-		b.move.Values = map[string]json.RawMessage{}
-	}
-	b.move.Values[failurePath(b.st.Failures)] = raw
+	b.Keep(failurePath(b.st.Failures), raw)
 	b.st.Failures++
 	return nil
 }
@@ -222,7 +207,7 @@ func (b *batch) turn() {
 	if !b.st.Paging {
 		return
 	}
-	call := b.calls[pagePath(b.st.Pages)]
+	call := b.Calls[pagePath(b.st.Pages)]
 	if !call.Status.Final() {
 		return
 	}
@@ -241,7 +226,7 @@ func (b *batch) turn() {
 		problem = jig.Errorf(jig.CodeInternal, "page %d of the entities cannot be read: %w", b.st.Pages, err)
 	}
 	if problem != nil {
-		b.st.Last, b.st.Problem = true, brief(problem)
+		b.st.Last, b.st.Problem = true, plan.Brief(problem)
 		return
 	}
 	for _, e := range page.Entities {
@@ -268,7 +253,7 @@ func (b *batch) begin() error {
 		id := b.st.Todo[0]
 		b.st.Todo = b.st.Todo[1:]
 		b.st.Open = append(b.st.Open, id)
-		if err := b.ask(id, toolname.EntitiesExtract, extractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
+		if err := b.request(id, toolname.EntitiesExtract, extractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
 			return err
 		}
 	}
@@ -277,15 +262,15 @@ func (b *batch) begin() error {
 	}
 	b.st.Pages++
 	b.st.Paging = true
-	return b.ask(pagePath(b.st.Pages), toolname.EntitiesFilter, entity.Filter{
+	return b.request(pagePath(b.st.Pages), toolname.EntitiesFilter, entity.Filter{
 		Type: b.in.Type, Where: b.in.Where, Match: b.in.Match, Workspace: b.in.Workspace, Limit: b.wanted(), Cursor: b.st.Cursor,
 		Sort: []entity.FilterSort{{Field: entity.FilterCreatedAt}},
 	})
 }
 
-func (b *batch) ask(path, tool string, input any) error {
+func (b *batch) request(path, tool string, input any) error {
 	raw, err := jsontext.Encode(input)
-	b.move.Calls = append(b.move.Calls, plan.Ask{Path: path, Tool: tool, Input: raw})
+	b.Ask(plan.Ask{Path: path, Tool: tool, Input: raw})
 	return err
 }
 
@@ -293,25 +278,16 @@ func (b *batch) ask(path, tool string, input any) error {
 func (b *batch) cancel() {
 	b.st.Canceled += len(b.st.Todo)
 	b.st.Todo, b.st.Last = nil, true
-	b.move.Cancel = append(b.move.Cancel, b.st.Open...)
-	if b.st.Paging {
-		b.move.Cancel = append(b.move.Cancel, pagePath(b.st.Pages))
-	}
+	b.Move.Cancel = append(b.Move.Cancel, b.open()...)
 }
 
 // describe sets the open calls, the steps and the progress that the move reports.
 func (b *batch) describe() {
-	under := slices.Clone(b.st.Open)
-	if b.st.Paging {
-		under = append(under, pagePath(b.st.Pages))
+	for _, path := range b.open() {
+		b.Show(path)
+		b.AwaitCall(path)
 	}
-	for _, path := range under {
-		if _, known := b.calls[path]; known {
-			b.move.Open = append(b.move.Open, path)
-		}
-	}
-	b.move.Steps = under[:min(len(under), maxShown)]
-	b.move.Progress = b.progress()
+	b.Move.Progress = b.progress()
 }
 
 func (b *batch) progress() *protocol.Progress {
@@ -321,25 +297,18 @@ func (b *batch) progress() *protocol.Progress {
 }
 
 // finish sets the result of a batch that has ended.
-func (b *batch) finish(ctx context.Context, facts plan.Facts) error {
+func (b *batch) finish(ctx context.Context) error {
 	out := BatchResult{Type: b.in.Type, Matched: b.st.Found, BatchCounts: b.st.BatchCounts, Failures: []BatchFailure{}, Pages: b.st.Pages}
-	var paths []string
-	for n := range b.st.Failures {
-		if path := failurePath(n); b.move.Values[path] == nil {
-			paths = append(paths, path)
-		}
+	paths := make([]string, b.st.Failures)
+	for n := range paths {
+		paths[n] = failurePath(n)
 	}
-	kept, err := facts.Values(ctx, paths)
-	if err != nil {
+	if err := b.LoadValues(ctx, paths); err != nil {
 		return err
 	}
-	for n := range b.st.Failures {
-		raw := b.move.Values[failurePath(n)]
-		if raw == nil {
-			raw = kept[failurePath(n)]
-		}
+	for n, path := range paths {
 		var one BatchFailure
-		if err := json.Unmarshal(raw, &one); err != nil {
+		if err := json.Unmarshal(b.Values[path], &one); err != nil {
 			return jig.Errorf(jig.CodeInternal, "failure %d of the extraction is gone: %w", n, err)
 		}
 		out.Failures = append(out.Failures, one)
@@ -348,17 +317,17 @@ func (b *batch) finish(ctx context.Context, facts plan.Facts) error {
 	if err != nil {
 		return err
 	}
-	b.move.Done, b.move.Progress = true, b.progress()
-	b.move.Result = jig.ToolResult{Success: true, Data: data, Summary: out.summary()}
+	b.Move.Done, b.Move.Progress = true, b.progress()
+	b.Move.Result = jig.ToolResult{Success: true, Data: data, Summary: out.summary()}
 	switch {
-	case b.at.Canceled && b.st.Canceled > 0:
-		b.move.Result.Error = jig.Errorf(jig.CodeCanceled, "the extraction was canceled")
+	case b.At.Canceled && b.st.Canceled > 0:
+		b.Move.Result.Error = jig.Errorf(jig.CodeCanceled, "the extraction was canceled")
 	case b.st.Problem != nil:
 		e := *b.st.Problem
 		e.Message = fmt.Sprintf("page %d of the entities: %s", b.st.Pages, e.Message)
-		b.move.Result.Error = &e
+		b.Move.Result.Error = &e
 	}
-	b.move.Result.Success = b.move.Result.Error == nil
+	b.Move.Result.Success = b.Move.Result.Error == nil
 	return nil
 }
 

@@ -91,7 +91,7 @@ func outcomeOf(call plan.StepCall) (string, *jig.Error) {
 
 // short shortens an error for the list of failures in a result.
 func short(err *jig.Error) *jig.Error {
-	e := *brief(err)
+	e := *plan.Brief(err)
 	e.Message, e.Hint, e.Violations = jig.Cut(e.Message, maxReason), jig.Cut(e.Hint, maxReason), nil
 	return &e
 }

@@ -9,27 +9,23 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan"
 )
 
-// Limits, in bytes, of the values that expressions read and produce, and the number of values that are loaded together.
+// Limits, in bytes, of the values that expressions read and produce.
 const (
-	maxInput = 256 << 10
 	maxValue = 1 << 20
 	maxTotal = 16 << 20
-	maxBatch = 1_000
 )
-
-// at converts milliseconds since 1970, as the state has them, to a time.
-func at(milliseconds int64) time.Time { return time.UnixMilli(milliseconds).UTC() }
 
 // bind returns the variables for the expressions of a task.
 func (r *run) bind(ctx context.Context, t *task, rd reads, now time.Time, result *expr.Value) (map[string]any, error) {
-	vars := map[string]any{"tenant": r.at.Tenant, "now": now}
+	vars := map[string]any{"tenant": r.At.Tenant, "now": now}
 	if result != nil {
 		vars["result"] = *result
 	}
 	if rd.tasks.any() || rd.content.any() {
-		if err := r.loadValues(ctx, r.tasksOf(t, rd)); err != nil {
+		if err := r.loadTasks(ctx, r.tasksOf(t, rd)); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +57,7 @@ func (r *run) entityType() string {
 	if r.given.Entity.Type != "" {
 		return r.given.Entity.Type
 	}
-	return r.plan.name
+	return r.plan.Name
 }
 
 // content returns the part of the entity's content that a task can read: fields that no task fills, and fields filled by tasks that it
@@ -140,77 +136,22 @@ func (r *run) value(n int) (expr.Value, error) {
 func (r *run) rawValue(n int) (json.RawMessage, error) {
 	id := r.plan.tasks[n].ID
 	if r.st.marks[n] == markKept {
-		return orNull(r.given.Earlier[id].Value), nil
+		return plan.OrNull(r.given.Earlier[id].Value), nil
 	}
-	raw, ok := r.values[id]
+	raw, ok := r.Values[id]
 	if !ok {
 		return nil, jig.Errorf(jig.CodeInternal, "the value of the task %s is gone", id)
 	}
 	return raw, nil
 }
 
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage(`null`)
-	}
-	return raw
-}
-
-// loadValues reads the values of tasks that this move has not read yet.
-func (r *run) loadValues(ctx context.Context, numbers []int) error {
+// loadTasks reads the values of tasks that this move has not read yet.
+func (r *run) loadTasks(ctx context.Context, numbers []int) error {
 	var paths []string
 	for _, n := range numbers {
 		if r.st.marks[n] == markDone {
 			paths = append(paths, r.plan.tasks[n].ID)
 		}
 	}
-	return r.load(ctx, paths)
-}
-
-// load reads the kept values that this move has not read yet.
-func (r *run) load(ctx context.Context, paths []string) error {
-	var missing []string
-	for _, path := range paths {
-		if _, ok := r.values[path]; !ok {
-			missing = append(missing, path)
-		}
-	}
-	for len(missing) > 0 {
-		n := min(len(missing), maxBatch)
-		values, err := r.facts.Values(ctx, missing[:n])
-		if err != nil {
-			return err
-		}
-		for path, v := range values {
-			r.values[path] = v
-		}
-		missing = missing[n:]
-	}
-	return nil
-}
-
-// loadCalls reads the calls that this move has not read yet.
-func (r *run) loadCalls(ctx context.Context, paths []string) error {
-	var missing []string
-	for _, path := range paths {
-		if _, ok := r.calls[path]; !ok {
-			missing = append(missing, path)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	calls, err := r.facts.Calls(ctx, missing)
-	if err != nil {
-		return err
-	}
-	for path, c := range calls {
-		r.calls[path] = c
-	}
-	for _, path := range missing {
-		if _, ok := r.calls[path]; !ok {
-			return jig.Errorf(jig.CodeInternal, "the call %s of the extraction of %s is gone", path, r.plan.name)
-		}
-	}
-	return nil
+	return r.LoadValues(ctx, paths)
 }

@@ -21,7 +21,7 @@ func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error
 		return problem, err
 	}
 	o.Calls++
-	r.make(plan.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == entity.TaskAgent, Rendered: rendered})
+	r.Ask(plan.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == entity.TaskAgent, Rendered: rendered})
 	return nil, nil // no problem and no error
 }
 
@@ -29,29 +29,23 @@ func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error
 func (r *run) retry(t *task, o *openState) {
 	failed := o.path(t)
 	o.Calls++
-	r.make(plan.Ask{Path: o.path(t), Tool: t.tool, Named: t.Kind == entity.TaskAgent, RetryOf: failed})
-}
-
-func (r *run) make(a plan.Ask) {
-	r.move.Calls = append(r.move.Calls, a)
-	r.news[a.Path] = true
-	r.stored += len(a.Input)
+	r.Ask(plan.Ask{Path: o.path(t), Tool: t.tool, Named: t.Kind == entity.TaskAgent, RetryOf: failed})
 }
 
 // callInput returns the input of the next call, an object of at most 256 KiB.
 func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMessage, *jig.Error, error) {
 	members := map[string]json.RawMessage{}
 	if t.input != nil {
-		vars, err := r.bind(ctx, t, t.reads.input, at(o.Since), nil)
+		vars, err := r.bind(ctx, t, t.reads.input, plan.Time(o.Since), nil)
 		if err != nil {
 			return nil, nil, err
 		}
 		raw, err := t.input.Render(ctx, vars)
-		if problem, err := r.problemOf(ctx, t, "input", err); problem != nil || err != nil {
+		if problem, err := r.plan.Problem(ctx, t.at("input"), err); problem != nil || err != nil {
 			return nil, problem, err
 		}
 		if json.Unmarshal(raw, &members) != nil || members == nil {
-			return nil, r.plan.fault(t.at("input"), "the input of a call must be an object"), nil
+			return nil, r.plan.Fault(t.at("input"), "the input of a call must be an object"), nil
 		}
 	}
 	var err error
@@ -70,11 +64,7 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 		return nil, nil, err
 	}
 	raw, err := jsontext.Encode(members)
-	if err == nil && len(raw) > maxInput {
-		problem := jig.Errorf(jig.CodeInvalidInput, "the input takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10)
-		return nil, r.plan.located(t.at("input"), problem.WithHint("store large values separately and pass their ids")), nil
-	}
-	return raw, nil, err
+	return raw, r.plan.CheckInput(t.at("input"), raw), err
 }
 
 // asksModel reports whether the task puts its prompt to a model directly, rather than calling a document that contains the prompt.
@@ -108,7 +98,7 @@ func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMe
 	if members["agent"], err = jsontext.Encode(t.Use); err != nil || !t.wantsJSON() {
 		return members, err
 	}
-	return members, extend(members, "task", "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n"+string(t.OutputSchema))
+	return members, extend(members, "task", plan.InJSON(t.OutputSchema))
 }
 
 // maxQuoted is the number of bytes of a rejected answer that are shown to the model again.
@@ -120,11 +110,11 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	if o.Repairs == 0 {
 		return nil
 	}
-	path := attemptPath(t.ID, o.Repairs)
-	if err := r.loadCalls(ctx, []string{path}); err != nil {
+	path := plan.AttemptPath(t.ID, o.Repairs)
+	if err := r.LoadRequested(ctx, []string{path}); err != nil {
 		return err
 	}
-	answer, wrong := jig.Cut(string(answerOf(r.calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
+	answer, wrong := jig.Cut(string(answerOf(r.Calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
 	again := "Your answer before was:\n" + answer + "\n\nIt was not accepted: " + wrong + "\nAnswer again, and correct this."
 	switch {
 	case t.Kind == entity.TaskAgent:
@@ -180,28 +170,23 @@ func (r *run) answered(ctx context.Context, t *task, o *openState, result jig.To
 			return problem == nil, err
 		}
 	}
-	if !t.mends() || o.Repairs > 0 || r.at.Canceled {
+	if !t.mends() || o.Repairs > 0 || r.At.Canceled {
 		return true, r.fail(ctx, t, o, problem)
 	}
-	o.Repairs, o.Problem = o.Calls, brief(problem)
+	o.Repairs, o.Problem = o.Calls, plan.Brief(problem)
 	return r.again(ctx, t, o)
 }
 
 // broke handles a failed call: the task waits for its next attempt, fails, or is canceled.
 func (r *run) broke(ctx context.Context, t *task, o *openState, failure *jig.Error) (over bool, err error) {
-	if r.at.Canceled && failure.Code == jig.CodeCanceled {
+	if r.At.Canceled && failure.Code == jig.CodeCanceled {
 		r.st.marks[t.number] = markCanceled
 		return true, r.keepRecord(t, Record{Attempts: o.Calls})
 	}
 	o.Failed++
-	if failure.Code.Retryable() && r.calls[o.path(t)].MayRetry() && o.Failed < t.Attempts && !r.at.Canceled {
-		pause, most := t.Backoff, max(maxBackoff, t.Backoff)
-		for range o.Failed - 1 {
-			if pause *= 2; pause >= most {
-				break
-			}
-		}
-		o.Until = r.after(max(min(pause, most), failure.RetryAfter))
+	if failure.Code.Retryable() && r.Calls[o.path(t)].MayRetry() && o.Failed < t.Attempts && !r.At.Canceled {
+		pause := plan.Backoff(t.Backoff, max(maxBackoff, t.Backoff), o.Failed)
+		o.Until = r.After(max(pause, failure.RetryAfter))
 		return false, nil
 	}
 	if o.Problem != nil {

@@ -6,14 +6,15 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // change returns the change that this move makes to the entity.
 func (r *run) change() *entity.Change {
-	if r.move.Entity == nil {
-		r.move.Entity = &entity.Change{ID: r.given.EntityID, Tasks: map[string]json.RawMessage{}}
+	if r.Move.Entity == nil {
+		r.Move.Entity = &entity.Change{ID: r.given.EntityID, Tasks: map[string]json.RawMessage{}}
 	}
-	return r.move.Entity
+	return r.Move.Entity
 }
 
 // write sets the fields of the entity that the task fills.
@@ -97,7 +98,7 @@ func (e *Earlier) filled(kind entity.Type, id string, content map[string]json.Ra
 		if !ok || p.Task != id {
 			return false
 		}
-		e.Value, e.Provenance = orNull(content[f.Name]), &p
+		e.Value, e.Provenance = plan.OrNull(content[f.Name]), &p
 	}
 	return true
 }

@@ -18,7 +18,7 @@ const maxClaims = 10_000
 
 // claims returns the value of the task whose claims t checks.
 func (r *run) claims(ctx context.Context, t *task) (json.RawMessage, error) {
-	if err := r.loadValues(ctx, []int{t.claims}); err != nil {
+	if err := r.loadTasks(ctx, []int{t.claims}); err != nil {
 		return nil, err
 	}
 	return r.rawValue(t.claims)
@@ -59,17 +59,17 @@ func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.Raw
 
 // mayCite returns the ids that the claims of a task may cite, from its among expression.
 func (r *run) mayCite(ctx context.Context, t *task) (map[string]bool, *jig.Error, error) {
-	vars, err := r.bind(ctx, t, t.reads.among, r.at.Now.UTC(), nil)
+	vars, err := r.bind(ctx, t, t.reads.among, r.At.Now.UTC(), nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	v, err := t.among.Eval(ctx, vars)
-	if problem, err := r.problemOf(ctx, t, "among", err); problem != nil || err != nil {
+	if problem, err := r.plan.Problem(ctx, t.at("among"), err); problem != nil || err != nil {
 		return nil, problem, err
 	}
 	ids, problem := idsOf(v, maxClaims)
 	if problem != nil {
-		return nil, r.plan.located(t.at("among"), problem), nil
+		return nil, r.plan.Located(t.at("among"), problem), nil
 	}
 	may := make(map[string]bool, len(ids))
 	for _, id := range ids {

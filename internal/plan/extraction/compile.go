@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/toolname"
 )
 
@@ -30,8 +31,8 @@ var taskID = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
 
 // Plan is an entity type whose tasks are ready to run. It is safe for concurrent use.
 type Plan struct {
-	kind          entity.Type
-	name, version string
+	plan.Document
+	kind entity.Type
 	// tasks are in the order of the document.
 	tasks []*task
 	// filler maps the name of a field to the index of the task that fills it.
@@ -90,13 +91,13 @@ func Compile(t entity.Type, checks Checks) (*Plan, error) {
 		return nil, jig.Errorf(jig.CodeInternal, "the extraction of %s has nothing to check values with", t.Name)
 	}
 	p := &Plan{
-		kind: t, name: t.Name, version: t.Version, filler: map[string]int{}, fields: map[string]bool{}, parallel: t.MaxParallel, checks: checks,
+		Document: plan.Document{Name: t.Name, Version: t.Version}, kind: t, filler: map[string]int{}, fields: map[string]bool{}, parallel: t.MaxParallel, checks: checks,
 	}
 	if p.parallel <= 0 {
 		p.parallel = defaultParallel
 	}
 	if len(t.Tasks) > maxTasks {
-		return nil, p.fault("tasks", "there are %d tasks, at most %d are allowed", len(t.Tasks), maxTasks)
+		return nil, p.Fault("tasks", "there are %d tasks, at most %d are allowed", len(t.Tasks), maxTasks)
 	}
 	env, err := expr.TaskEnv()
 	if err != nil {
@@ -129,40 +130,25 @@ type compiler struct {
 	byID map[string]int
 }
 
-func (p *Plan) fault(at, format string, args ...any) *jig.Error {
-	return p.located(at, jig.Errorf(jig.CodeInvalidInput, format, args...))
-}
-
-// located returns err as an INVALID_INPUT error that names the place in the document.
-func (p *Plan) located(at string, err error) *jig.Error {
-	e := *jig.AsError(err)
-	if e.Field != "" {
-		at += "." + e.Field
-	}
-	e.Code, e.Field = jig.CodeInvalidInput, at
-	e.Message = p.name + ", " + at + ": " + e.Message
-	return &e
-}
-
 func (t *task) at(part string) string { return "tasks." + t.ID + "." + part }
 
 func (c *compiler) add(number int, defined entity.Task) error {
 	t := &task{Task: defined, number: number}
 	if !taskID.MatchString(t.ID) {
-		return c.plan.fault("tasks", "%q is not a task id", jig.Cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
+		return c.plan.Fault("tasks", "%q is not a task id", jig.Cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
 	}
 	if _, twice := c.byID[t.ID]; twice {
-		return c.plan.fault("tasks."+t.ID, "there is a task %q already", t.ID)
+		return c.plan.Fault("tasks."+t.ID, "there is a task %q already", t.ID)
 	}
 	if t.Attempts < 0 || t.Attempts > maxAttempts || t.Backoff < 0 {
-		return c.plan.fault(t.at("attempts"), "attempts must be 1 to %d, and the backoff must not be negative", maxAttempts)
+		return c.plan.Fault(t.at("attempts"), "attempts must be 1 to %d, and the backoff must not be negative", maxAttempts)
 	}
 	t.Attempts = max(t.Attempts, 1)
 	if t.Backoff == 0 {
 		t.Backoff = defaultBackoff
 	}
 	if t.Kind != entity.TaskCompute && t.Compute != "" || t.Kind != entity.TaskCitations && t.Claims+t.Among != "" {
-		return c.plan.fault("tasks."+t.ID, "a task of kind %s cannot have compute, claims or among: compute is for kind compute, claims and among are for kind citations", t.Kind)
+		return c.plan.Fault("tasks."+t.ID, "a task of kind %s cannot have compute, claims or among: compute is for kind compute, claims and among are for kind citations", t.Kind)
 	}
 	needs := t.Use
 	switch t.Kind {
@@ -170,7 +156,7 @@ func (c *compiler) add(number int, defined entity.Task) error {
 		needs = t.Compute
 	case entity.TaskTool:
 		if err := jig.CheckToolName(t.Use); err != nil {
-			return c.plan.located(t.at("use"), err)
+			return c.plan.Located(t.at("use"), err)
 		}
 		t.tool = t.Use
 	case entity.TaskComposition:
@@ -185,10 +171,10 @@ func (c *compiler) add(number int, defined entity.Task) error {
 	case entity.TaskCitations:
 		needs = t.Claims
 	default:
-		return c.plan.fault(t.at("kind"), "%q is not a kind of task", t.Kind).WithHint("use compute, tool, prompt, composition, agent or citations")
+		return c.plan.Fault(t.at("kind"), "%q is not a kind of task", t.Kind).WithHint("use compute, tool, prompt, composition, agent or citations")
 	}
 	if needs == "" {
-		return c.plan.fault("tasks."+t.ID, "a task of kind %s must say what it uses", t.Kind)
+		return c.plan.Fault("tasks."+t.ID, "a task of kind %s must say what it uses", t.Kind)
 	}
 	c.byID[t.ID] = number
 	c.plan.tasks = append(c.plan.tasks, t)
@@ -205,7 +191,7 @@ func (c *compiler) connect() error {
 		for _, id := range needed {
 			n, ok := c.byID[id]
 			if !ok {
-				return c.plan.fault(t.at("depends_on"), "there is no task %q", jig.Cut(id, 100))
+				return c.plan.Fault(t.at("depends_on"), "there is no task %q", jig.Cut(id, 100))
 			}
 			if !slices.Contains(t.deps, n) {
 				t.deps = append(t.deps, n)
@@ -233,7 +219,7 @@ func (c *compiler) visit(t *task, depth []int, path []string) error {
 		if len(cycle) > 20 {
 			cycle = append(append(slices.Clone(cycle[:10]), "…"), cycle[len(cycle)-10:]...)
 		}
-		return c.plan.fault(t.at("depends_on"), "tasks wait for each other: %s", strings.Join(cycle, " -> "))
+		return c.plan.Fault(t.at("depends_on"), "tasks wait for each other: %s", strings.Join(cycle, " -> "))
 	}
 	depth[t.number] = -1
 	t.ancestors = make(bits, (len(c.plan.tasks)+63)/64)
@@ -248,7 +234,7 @@ func (c *compiler) visit(t *task, depth []int, path []string) error {
 		deepest = max(deepest, depth[n])
 	}
 	if depth[t.number] = deepest + 1; deepest+1 > maxDepth {
-		return c.plan.fault(t.at("depends_on"), "there is a chain of more than %d tasks that depend on each other", maxDepth)
+		return c.plan.Fault(t.at("depends_on"), "there is a chain of more than %d tasks that depend on each other", maxDepth)
 	}
 	return nil
 }
@@ -258,18 +244,18 @@ func (c *compiler) fill(fields []entity.Field) error {
 	for _, f := range fields {
 		at := "fields." + f.Name
 		if f.Name == "" || c.plan.fields[f.Name] {
-			return c.plan.fault("fields", "every field needs a name of its own: %q is empty or used twice", f.Name)
+			return c.plan.Fault("fields", "every field needs a name of its own: %q is empty or used twice", f.Name)
 		}
 		c.plan.fields[f.Name] = true
 		if inner := nested(f); inner != "" {
-			return c.plan.fault(at, "%s names a task, but a task can fill only a whole field of the entity type", inner)
+			return c.plan.Fault(at, "%s names a task, but a task can fill only a whole field of the entity type", inner)
 		}
 		if f.Task == "" {
 			continue
 		}
 		n, ok := c.byID[f.Task]
 		if !ok {
-			return c.plan.fault(at+".task", "there is no task %q", jig.Cut(f.Task, 100))
+			return c.plan.Fault(at+".task", "there is no task %q", jig.Cut(f.Task, 100))
 		}
 		c.plan.filler[f.Name] = n
 		c.plan.tasks[n].fields = append(c.plan.tasks[n].fields, f)
@@ -315,7 +301,7 @@ func (c *compiler) compile(t *task) (err error) {
 			continue
 		}
 		if *p.program, err = c.env.CompileAs(p.source, p.want); err != nil {
-			return c.plan.located(t.at(p.part), err)
+			return c.plan.Located(t.at(p.part), err)
 		}
 		found := (*p.program).Reads()
 		if found.Has("result") && !p.result {
@@ -327,7 +313,7 @@ func (c *compiler) compile(t *task) (err error) {
 	if len(t.Input) > 0 {
 		doc, problems := c.env.Document(t.Input)
 		if len(problems) > 0 {
-			return c.plan.located(strings.TrimSuffix(t.at("input")+"."+problems[0].Path, "."), problems[0].Err)
+			return c.plan.Located(strings.TrimSuffix(t.at("input")+"."+problems[0].Path, "."), problems[0].Err)
 		}
 		found := doc.Reads()
 		if found.Has("result") {
@@ -351,7 +337,7 @@ func (c *compiler) define(t *task) (err error) {
 		_, err = digest(t.definition)
 	}
 	if err != nil {
-		return c.plan.located("tasks."+t.ID, err)
+		return c.plan.Located("tasks."+t.ID, err)
 	}
 	return nil
 }
@@ -371,7 +357,7 @@ type definition struct {
 }
 
 func (c *compiler) tooEarly(t *task, part string) error {
-	return c.plan.fault(t.at(part), "it reads result, and nothing has been called yet").WithHint("read it in value or sources")
+	return c.plan.Fault(t.at(part), "it reads result, and nothing has been called yet").WithHint("read it in value or sources")
 }
 
 // depends refuses a task that reads something it does not depend on.
@@ -379,15 +365,15 @@ func (c *compiler) depends(t *task) error {
 	for _, id := range t.reads.all.tasks.list {
 		n, ok := c.byID[id]
 		if !ok {
-			return c.plan.fault("tasks."+t.ID, "it reads tasks.%s, but there is no such task", id)
+			return c.plan.Fault("tasks."+t.ID, "it reads tasks.%s, but there is no such task", id)
 		}
 		if !t.ancestors.has(n) {
-			return c.plan.fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint("add " + id + " to depends_on")
+			return c.plan.Fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint("add " + id + " to depends_on")
 		}
 	}
 	for _, name := range t.reads.all.content.list {
 		if n, ok := c.plan.filler[name]; ok && !t.ancestors.has(n) {
-			return c.plan.fault(t.at("depends_on"), "it reads entity.content.%s and does not depend on the task that fills it", name).
+			return c.plan.Fault(t.at("depends_on"), "it reads entity.content.%s and does not depend on the task that fills it", name).
 				WithHint("add " + c.plan.tasks[n].ID + " to depends_on")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // asBefore keeps the earlier outcome of a task if the mode says so, and reports whether it did.
@@ -18,7 +19,7 @@ func (r *run) asBefore(ctx context.Context, t *task) (bool, error) {
 		return false, nil
 	}
 	r.evaluated++
-	had := (before.Status == TaskCompleted || before.Status == TaskKept) && before.Provenance != nil && r.fits(t, orNull(before.Value)) == nil
+	had := (before.Status == TaskCompleted || before.Status == TaskKept) && before.Provenance != nil && r.fits(t, plan.OrNull(before.Value)) == nil
 	if r.given.Mode == ModeRetry {
 		if had {
 			r.st.marks[t.number] = markKept
@@ -87,7 +88,7 @@ func (r *run) fail(ctx context.Context, t *task, o *openState, problem *jig.Erro
 		}
 	}
 	r.st.marks[t.number] = markFailed
-	r.event(jig.EventTaskFailed, t, o, TaskEvent{Attempts: record.Attempts, Error: brief(problem)})
+	r.event(jig.EventTaskFailed, t, o, TaskEvent{Attempts: record.Attempts, Error: plan.Brief(problem)})
 	if err := r.ended(t, Earlier{Status: TaskFailed, Record: record}); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (r *run) fail(ctx context.Context, t *task, o *openState, problem *jig.Erro
 // whole shortens an error for the task's record and the result. Its limits are higher than those of brief.
 func whole(err *jig.Error) *jig.Error {
 	e := *err
-	e.Message, e.Hint, e.Cause = jig.Cut(e.Message, maxMessage*4), jig.Cut(e.Hint, maxMessage*4), nil
+	e.Message, e.Hint, e.Cause = jig.Cut(e.Message, plan.MaxMessage*4), jig.Cut(e.Hint, plan.MaxMessage*4), nil
 	return &e
 }
 
@@ -108,28 +109,19 @@ func (r *run) skip(t *task, m mark, because string) error {
 	return r.ended(t, Earlier{Status: TaskSkipped})
 }
 
-func (r *run) keep(path string, raw json.RawMessage) {
-	if r.move.Values == nil {
-		r.move.Values = map[string]json.RawMessage{}
-	}
-	r.move.Values[path] = raw
-	r.values[path] = raw
-	r.stored += len(raw)
-}
-
 func (r *run) keepRecord(t *task, record Record) error {
 	raw, err := jsontext.Encode(record)
 	if err != nil {
 		return err
 	}
 	if record.Error != nil && r.st.Bytes+len(raw) > maxTotal {
-		record.Error = brief(record.Error)
+		record.Error = plan.Brief(record.Error)
 		if raw, err = jsontext.Encode(record); err != nil {
 			return err
 		}
 	}
 	r.st.Bytes += len(raw)
-	r.keep(recordPath(t.ID), raw)
+	r.Keep(recordPath(t.ID), raw)
 	return nil
 }
 
@@ -141,7 +133,7 @@ func (r *run) event(kind jig.EventType, t *task, o *openState, about TaskEvent) 
 		e.CallID, e.Tool = o.path(t), t.tool
 	}
 	e.Data, _ = json.Marshal(about) //nolint:errcheck // only texts and numbers
-	r.move.Events = append(r.move.Events, e)
+	r.Move.Events = append(r.Move.Events, e)
 }
 
 // updated writes an event with the fields that have a new value.
@@ -152,7 +144,7 @@ func (r *run) updated(t *task) {
 	about := EntityEvent{EntityID: r.given.EntityID, Task: t.ID, Fields: t.fieldNames()}
 	e := jig.Event{Type: jig.EventEntityUpdated}
 	e.Data, _ = json.Marshal(about) //nolint:errcheck // only texts
-	r.move.Events = append(r.move.Events, e)
+	r.Move.Events = append(r.Move.Events, e)
 }
 
 func (t *task) fieldNames() []string {
@@ -175,7 +167,7 @@ func (r *run) finish(ctx context.Context) error {
 		case markPending, markReady, markOpen, markKept, markLeft, markOut:
 		}
 	}
-	if err := r.load(ctx, paths); err != nil {
+	if err := r.LoadValues(ctx, paths); err != nil {
 		return err
 	}
 	out := Result{
@@ -195,12 +187,12 @@ func (r *run) finish(ctx context.Context) error {
 		}
 	}
 	var err error
-	if r.move.Result, err = r.result(out); err != nil {
+	if r.Move.Result, err = r.result(out); err != nil {
 		return err
 	}
-	r.move.Done = true
-	if r.at.Canceled && out.Counts.Canceled > 0 {
-		r.move.Result.Success, r.move.Result.Error = false, jig.Errorf(jig.CodeCanceled, "the extraction was canceled")
+	r.Move.Done = true
+	if r.At.Canceled && out.Counts.Canceled > 0 {
+		r.Move.Result.Success, r.Move.Result.Error = false, jig.Errorf(jig.CodeCanceled, "the extraction was canceled")
 	}
 	return nil
 }
@@ -227,7 +219,7 @@ func (r *run) resultOfTask(out Result) (jig.ToolResult, error) {
 		return jig.Failure(&e), nil
 	}
 	about := TaskOutcome{
-		EntityID: out.EntityID, Task: t.ID, Status: one.Status, Because: one.Because, Fields: one.Fields, Value: orNull(one.Value),
+		EntityID: out.EntityID, Task: t.ID, Status: one.Status, Because: one.Because, Fields: one.Fields, Value: plan.OrNull(one.Value),
 		Provenance: one.Provenance,
 	}
 	if len(t.fields) > 0 && one.Status == TaskCompleted {
@@ -263,11 +255,11 @@ func (r *run) report(out *Result, t *task) error {
 	case markLeft:
 		one.Because, _ = r.needs(t)
 	case markDone, markFailed, markCanceled, markPending, markReady, markOpen:
-		raw, ok := r.values[recordPath(t.ID)]
+		raw, ok := r.Values[recordPath(t.ID)]
 		if !ok && m != markCanceled {
 			return jig.Errorf(jig.CodeInternal, "the record of the task %s is gone", t.ID)
 		}
-		if err := json.Unmarshal(orNull(raw), &one.Record); err != nil {
+		if err := json.Unmarshal(plan.OrNull(raw), &one.Record); err != nil {
 			return jig.Errorf(jig.CodeInternal, "the record of the task %s: %w", t.ID, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
 )
@@ -31,9 +30,8 @@ func (e *Engine) Advance(ctx context.Context, version string, body []byte, state
 	if err != nil {
 		return Move{}, err
 	}
-	if p.version != version {
-		return Move{}, jig.Errorf(jig.CodeInternal, "the entity type is of version %s; the extraction began with %s", jig.ShortVersion(p.version),
-			jig.ShortVersion(version))
+	if err := p.CheckVersion("extraction", version); err != nil {
+		return Move{}, err
 	}
 	return p.Advance(ctx, state, facts, at)
 }

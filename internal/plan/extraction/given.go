@@ -97,7 +97,7 @@ func (p *Plan) askedFor(fields []string) ([]bool, *jig.Error) {
 			if p.fields[name] {
 				word = "%s: no task fills the field %q"
 			}
-			return nil, jig.Errorf(jig.CodeInvalidInput, word, p.name, jig.Cut(name, 100)).WithField("/fields")
+			return nil, jig.Errorf(jig.CodeInvalidInput, word, p.Name, jig.Cut(name, 100)).WithField("/fields")
 		}
 		asked[n] = true
 		for i := range asked {
@@ -111,7 +111,7 @@ func (p *Plan) askedFor(fields []string) ([]bool, *jig.Error) {
 func (p *Plan) askedForTask(id string) ([]bool, int, *jig.Error) {
 	n := slices.IndexFunc(p.tasks, func(t *task) bool { return t.ID == id })
 	if n < 0 {
-		return nil, -1, jig.Errorf(jig.CodeInvalidInput, "%s has no task %q", p.name, jig.Cut(id, 100)).WithField("/task")
+		return nil, -1, jig.Errorf(jig.CodeInvalidInput, "%s has no task %q", p.Name, jig.Cut(id, 100)).WithField("/task")
 	}
 	asked := make([]bool, len(p.tasks))
 	for i := range asked {

@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/canonical"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // hashed holds everything that a task's value depends on. The SHA-256 of its RFC 8785 form is the task's input hash. The values of tasks,
@@ -33,7 +34,7 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	if t.Kind == entity.TaskCitations {
 		numbers = append(numbers, t.claims)
 	}
-	if err := r.loadValues(ctx, numbers); err != nil {
+	if err := r.loadTasks(ctx, numbers); err != nil {
 		return "", err
 	}
 	read := r.tasksNamed(t, rd.tasks)
@@ -53,7 +54,7 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 		return "", err
 	}
 	if rd.input {
-		if doc.Input, err = digest(orNull(r.given.Input.Input)); err != nil {
+		if doc.Input, err = digest(plan.OrNull(r.given.Input.Input)); err != nil {
 			return "", err
 		}
 	}

@@ -1,18 +1,15 @@
 package extraction
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/plan"
 )
-
-// format is the version of the state's JSON format.
-const format = 1
 
 // mark is the status of a task, one letter of state.Marks.
 type mark byte
@@ -57,8 +54,7 @@ func (m mark) status() TaskStatus {
 
 // state is the state of an extraction. Values and errors are kept elsewhere, so its size depends on the running tasks.
 type state struct {
-	Format int    `json:"v"`
-	Plan   string `json:"plan"`
+	plan.Head
 	// Marks has one letter for each task, in the order of the document.
 	Marks string      `json:"marks"`
 	Open  []openState `json:"open,omitempty"`
@@ -86,44 +82,26 @@ type openState struct {
 	Tokens int64 `json:"n,omitempty"`
 }
 
-func (o *openState) path(t *task) string { return attemptPath(t.ID, o.Calls) }
-
-func attemptPath(id string, call int) string {
-	if call <= 1 {
-		return id
-	}
-	return id + "~" + strconv.Itoa(call)
-}
+func (o *openState) path(t *task) string { return plan.AttemptPath(t.ID, o.Calls) }
 
 func recordPath(id string) string { return id + "#" }
 
-// read decodes a state and checks it against the plan, so that the code that follows can rely on it.
+// read decodes a state, or begins one, and checks it against the plan.
 func (p *Plan) read(raw json.RawMessage) (*state, error) {
-	if len(raw) == 0 {
-		st := &state{Format: format, Plan: p.version, marks: make([]mark, len(p.tasks))}
-		for i := range st.marks {
-			st.marks[i] = markPending
-		}
-		return st, nil
-	}
 	st := &state{}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(st); err != nil {
-		return nil, jig.Errorf(jig.CodeInternal, "the state of the extraction of %s cannot be read: %w", p.name, err)
+	if len(raw) == 0 {
+		st.Head, st.marks = plan.NewHead(p.Version), slices.Repeat([]mark{markPending}, len(p.tasks))
 	}
-	if err := p.check(st); err != nil {
-		return nil, jig.Errorf(jig.CodeInternal, "the state of the extraction of %s is not one of this version: %w", p.name, err)
-	}
-	return st, nil
+	return st, plan.ReadState(p.about(), raw, st, func() error { return p.check(st) })
 }
 
+func (p *Plan) about() string { return "the extraction of " + p.Name }
+
 func (p *Plan) check(st *state) error {
+	if err := st.Head.Check(p.Version); err != nil {
+		return err
+	}
 	switch {
-	case st.Format != format:
-		return fmt.Errorf("its format is %d, not %d", st.Format, format)
-	case st.Plan != p.version:
-		return fmt.Errorf("it is of version %q, not %q", st.Plan, p.version)
 	case len(st.Marks) != len(p.tasks):
 		return fmt.Errorf("it has %d tasks, not %d", len(st.Marks), len(p.tasks))
 	case strings.Trim(st.Marks, marksKnown) != "":
@@ -161,25 +139,4 @@ func (st *state) encode() (json.RawMessage, error) {
 	}
 	st.Marks = string(marks)
 	return jsontext.Encode(st)
-}
-
-// Limits, in bytes and violations, of an error in the state or in an event. The task's record has a longer form of the error.
-const (
-	maxMessage    = 2 << 10
-	maxViolations = 10
-)
-
-// brief shortens an error for the state and the events.
-func brief(err *jig.Error) *jig.Error {
-	if err == nil {
-		return nil
-	}
-	e := *err
-	e.Message, e.Hint = jig.Cut(e.Message, maxMessage), jig.Cut(e.Hint, maxMessage)
-	e.Field, e.Reason = jig.Cut(e.Field, maxMessage/8), jig.Cut(e.Reason, maxMessage/8)
-	e.Cause, e.Violations = nil, append([]jig.Violation(nil), e.Violations[:min(len(e.Violations), maxViolations)]...)
-	for i, v := range e.Violations {
-		e.Violations[i] = jig.Violation{Pointer: jig.Cut(v.Pointer, maxMessage/8), Message: jig.Cut(v.Message, maxMessage/8)}
-	}
-	return &e
 }

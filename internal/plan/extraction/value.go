@@ -3,11 +3,11 @@ package extraction
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // answer is the answer from a call.
@@ -23,12 +23,12 @@ func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawM
 		if err != nil {
 			return nil, jig.Errorf(jig.CodeInvalidOutput, "the result cannot be read: %w", err), nil
 		}
-		vars, err := r.bind(ctx, t, t.reads.value, at(o.Since), &result)
+		vars, err := r.bind(ctx, t, t.reads.value, plan.Time(o.Since), &result)
 		if err != nil {
 			return nil, nil, err
 		}
 		value, err := t.value.EvalJSON(ctx, vars)
-		problem, err := r.problemOf(ctx, t, "value", err)
+		problem, err := r.plan.Problem(ctx, t.at("value"), err)
 		return value, problem, err
 	}
 	switch {
@@ -37,7 +37,7 @@ func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawM
 	case t.mends(), t.Kind == entity.TaskAgent:
 		return answerOf(data), nil, nil
 	}
-	return orNull(data), nil, nil
+	return plan.OrNull(data), nil, nil
 }
 
 // answerOf returns the answer of a model or an agent: the member output, text or answer of the data, or otherwise all of the data.
@@ -50,7 +50,7 @@ func answerOf(data json.RawMessage) json.RawMessage {
 			}
 		}
 	}
-	return orNull(data)
+	return plan.OrNull(data)
 }
 
 // parsed returns the JSON value in the text of an agent's answer.
@@ -59,15 +59,8 @@ func parsed(value json.RawMessage) (json.RawMessage, *jig.Error, error) {
 	if !is {
 		return value, nil, nil // not a text: it is JSON already
 	}
-	text = strings.TrimSpace(text)
-	if inner, ok := strings.CutPrefix(text, "```"); ok && strings.HasSuffix(inner, "```") {
-		_, inner, _ = strings.Cut(strings.TrimSuffix(inner, "```"), "\n")
-		text = strings.TrimSpace(inner)
-	}
-	if !json.Valid([]byte(text)) {
-		return nil, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the requested JSON"), nil
-	}
-	return json.RawMessage(text), nil, nil
+	inner, problem := plan.Unfenced(text)
+	return inner, problem, nil
 }
 
 func textOf(raw json.RawMessage) (text string, is bool) {
@@ -126,7 +119,7 @@ func invalid(what string, err error) *jig.Error {
 
 // accept gives a task its value, if the value fits. o and given are nil if the task made no call.
 func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawMessage, given *answer) (*jig.Error, error) {
-	if value = orNull(value); r.st.Bytes+len(value) > maxTotal {
+	if value = plan.OrNull(value); r.st.Bytes+len(value) > maxTotal {
 		return jig.Errorf(jig.CodeInvalidOutput, "the values of the entity take more than %d MiB", maxTotal>>20), nil
 	}
 	if problem := r.fits(t, value); problem != nil {
@@ -136,7 +129,7 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 	if problem != nil || err != nil {
 		return problem, err
 	}
-	p := entity.Provenance{Task: t.ID, Sources: sources, At: r.at.Now.UTC()}
+	p := entity.Provenance{Task: t.ID, Sources: sources, At: r.At.Now.UTC()}
 	if p.InputHash, err = r.hash(ctx, t, sources); err != nil {
 		return nil, err
 	}
@@ -147,7 +140,7 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 	}
 	r.st.marks[t.number] = markDone
 	r.st.Bytes += len(value)
-	r.keep(t.ID, value)
+	r.Keep(t.ID, value)
 	r.event(jig.EventTaskCompleted, t, o, TaskEvent{Attempts: record.Attempts})
 	r.updated(t)
 	r.write(t, value, p)
@@ -159,10 +152,10 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 
 // callID returns the id under which a call is known outside of the extraction, e.g. ses_1/1.1/page.
 func (r *run) callID(path string) string {
-	if r.at.Call == "" {
+	if r.At.Call == "" {
 		return path
 	}
-	return r.at.Call + "/" + path
+	return r.At.Call + "/" + path
 }
 
 // maxSources is the maximum number of sources of a value.
@@ -178,12 +171,12 @@ func (r *run) sources(ctx context.Context, t *task, o *openState, value json.Raw
 	if t.sources == nil {
 		return nil, nil, nil
 	}
-	raw, now := value, r.at.Now.UTC()
+	raw, now := value, r.At.Now.UTC()
 	if given != nil {
 		raw = given.data
 	}
 	if o != nil {
-		now = at(o.Since)
+		now = plan.Time(o.Since)
 	}
 	result, err := expr.FromJSON(raw)
 	if err != nil {
@@ -194,12 +187,12 @@ func (r *run) sources(ctx context.Context, t *task, o *openState, value json.Raw
 		return nil, nil, err
 	}
 	v, err := t.sources.Eval(ctx, vars)
-	if problem, err := r.problemOf(ctx, t, "sources", err); problem != nil || err != nil {
+	if problem, err := r.plan.Problem(ctx, t.at("sources"), err); problem != nil || err != nil {
 		return nil, problem, err
 	}
 	ids, problem := idsOf(v, maxSources)
 	if problem != nil {
-		problem = r.plan.located(t.at("sources"), problem)
+		problem = r.plan.Located(t.at("sources"), problem)
 	}
 	return ids, problem, nil
 }
