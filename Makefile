@@ -29,7 +29,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz broken askers ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api changes selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz broken askers ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -161,7 +161,11 @@ mutate: fetch jig-dev ## disable guards one by one and check that a test fails (
 	@$(AROUND_TESTS) scripts/mutate.sh $(MUTATE)
 
 ci: export JIG_CHAOS := sample # makes `test` run the chaos sample, so that it does not run separately
-ci: lint test api bench-smoke ## what continuous integration runs
+changes: fetch jig-dev ## apply, build and test the example changes that CONTRIBUTING.md describes (scripts/changes)
+	@scripts/say.sh "changes: build and test the examples"
+	@$(AROUND_TESTS) scripts/changes.sh
+
+ci: lint test api changes bench-smoke ## what continuous integration runs
 
 clean: ## remove build output and local state (the tools in .cache stay)
 	@scripts/say.sh "clean: bin, .jig and .cache/bin/jig-dev"
