@@ -15,7 +15,6 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/internal/telemetry"
@@ -24,23 +23,23 @@ import (
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
 // sweeper closes no sessions, workflows are not told about late settlements, and the audit does not say who ended sessions. Without Bundles no tenant has bundles.
 type Deps struct {
-	Store       ports.Store
-	Catalog     ports.Catalog
-	Policy      ports.Policy
-	Model       ports.Model
+	Store       Store
+	Catalog     toolRegistry
+	Policy      policyEngine
+	Model       modelRouter
 	Expressions *expr.Engine
-	Composer    ports.Composer
-	Extractor   ports.Extractor
+	Composer    composer
+	Extractor   extractor
 	Schemas     schema.Checker
-	Tenants     ports.Tenants
-	Runs        ports.Runs
-	Bundles     ports.Bundles
+	Tenants     tenantSettings
+	Runs        workflowRuns
+	Bundles     bundleNames
 	// Servers may be nil: then no server's statement about a principal counts.
-	Servers ports.Servers
+	Servers serverVerifier
 	// Budgets may be nil: then calls of tools cost nothing, and no session waits for a budget.
-	Budgets ports.Budgets
+	Budgets budgetMeter
 	// RateLimits may be nil: then no call waits for a rate limit.
-	RateLimits ports.RateLimits
+	RateLimits rateLimiter
 	// RetryFor is how long after the first failure of a call an attempt may begin, for tools that do not say. The default is [jig.DefaultRetryFor].
 	RetryFor time.Duration
 	// Tracing writes spans; nil writes none.
@@ -57,14 +56,14 @@ type Deps struct {
 
 // Activities implements the engine's activities. Register it with a worker, and register RunTool again under the name of each tool.
 type Activities struct {
-	store       ports.Store
-	catalog     ports.Catalog
-	policy      ports.Policy
-	model       ports.Model
+	store       Store
+	catalog     toolRegistry
+	policy      policyEngine
+	model       modelRouter
 	pace        pace
 	expressions *expr.Engine
-	composer    ports.Composer
-	extractor   ports.Extractor
+	composer    composer
+	extractor   extractor
 	contracts   *cache.Cache[contractKey, contract]
 	// seen holds results that the arguments of a session's calls are compared with.
 	seen         *cache.Cache[sessionKey, []ledger.OriginCall]
@@ -72,15 +71,15 @@ type Activities struct {
 	entityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	parseAgent   func(document string, body []byte) (jig.Agent, error)
 	schemas      schema.Checker
-	tenants      ports.Tenants
+	tenants      tenantSettings
 	grants       *policy.Grants
-	runs         ports.Runs
+	runs         workflowRuns
 	// resets holds the runs whose reset is known to be in the audit.
 	resets  *cache.Cache[string, struct{}]
-	bundles ports.Bundles
-	servers ports.Servers
-	budgets ports.Budgets
-	rates   ports.RateLimits
+	bundles bundleNames
+	servers serverVerifier
+	budgets budgetMeter
+	rates   rateLimiter
 	retries time.Duration
 	tracing *telemetry.Tracer
 	logger  *slog.Logger

@@ -8,10 +8,6 @@ import (
 
 // askersOf returns those on whose word a call of a session rests that is being admitted.
 func (a *Activities) askersOf(ctx context.Context, session jig.Session, call jig.Call) ([]jig.Asker, error) {
-	if a.store.Words == nil {
-		who := session.Principal
-		return []jig.Asker{{Principal: who.ID, Claimed: who.Claimed, Maker: who.Maker, By: jig.AskedStarted}}, nil
-	}
 	call.Tenant, call.SessionID = session.Tenant, session.ID
 	return a.store.Askers(ctx, call)
 }
@@ -22,7 +18,7 @@ func (a *Activities) said(ctx context.Context, tenant, id string, who *jig.Princ
 	if who != nil {
 		asker.Principal, asker.Claimed, asker.Maker = who.ID, who.Claimed, who.Maker
 	}
-	if a.store.Words == nil || asker.Principal == "" {
+	if asker.Principal == "" {
 		return nil
 	}
 	return a.store.Said(ctx, tenant, id, asker)

@@ -12,15 +12,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // auditLedger is a store of one tenant's audit rows. It implements nothing else.
 type auditLedger struct {
-	ports.Store
+	activities.Store
 
 	rows   []audit.Row
 	asked  []string
@@ -53,7 +51,7 @@ func TestReadAuditInPages(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []int{200, 20 << 10, 64 << 10} {
 		l := auditRows(250, entry)
-		a := activities.New(activities.Deps{Store: activitiestest.StoreOf(l), Tenants: who{}})
+		a := activities.New(activities.Deps{Store: l, Tenants: who{}})
 		request := protocol.AuditRequest{Tenant: "acme"}
 		for more := true; more; {
 			page, err := a.ReadAudit(t.Context(), request)
@@ -77,7 +75,7 @@ func TestReadAuditInPages(t *testing.T) {
 func TestReadAuditOfASession(t *testing.T) {
 	t.Parallel()
 	l := auditRows(3, 10)
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(l), Tenants: who{}})
+	a := activities.New(activities.Deps{Store: l, Tenants: who{}})
 	for _, request := range []protocol.AuditRequest{
 		{Tenant: "acme", SessionID: "ses_1", After: 7}, {Tenant: "acme", Since: time.Unix(5, 0)}, {Tenant: "acme"},
 	} {

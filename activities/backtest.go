@@ -5,7 +5,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -23,7 +22,7 @@ func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) 
 
 func (a *Activities) backtest(ctx context.Context, in protocol.BacktestRequest) (protocol.BacktestPage, error) {
 	page := protocol.BacktestPage{Results: []protocol.BacktestResult{}, Tally: []protocol.BacktestCount{}}
-	tester, ok := a.policy.(ports.Backtester)
+	tester, ok := a.policy.(backtester)
 	if !ok {
 		return page, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support backtests")
 	}

@@ -25,18 +25,6 @@ func (unlimited) Limits(context.Context, string, []budget.Used) (string, []proto
 	return "", []protocol.BudgetState{}, nil
 }
 
-// releasedAtOnce limits how many reservations one sweep releases.
-const releasedAtOnce = 1000
-
-// releaseBudgets releases what dead workers reserved.
-func (a *Activities) releaseBudgets(ctx context.Context) error {
-	if a.store.LimitStore == nil {
-		return nil
-	}
-	_, err := a.store.ReleaseBudgets(ctx, releasedAtOnce)
-	return err
-}
-
 // Usage returns what a tenant's sessions used, and how much of its budgets is used.
 func (a *Activities) Usage(ctx context.Context, in protocol.UsageRequest) (protocol.Usage, error) {
 	rows, err := a.store.Usage(ctx, in)

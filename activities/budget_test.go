@@ -21,7 +21,7 @@ func within(t *testing.T, document string) func(*office) {
 	return func(o *office) {
 		require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, "budget", "spending", jig.NewSessionID(), []byte("kind: budget\nname: spending\n"+document)))
 		m := meter.New(meter.Options{Documents: o.db, Counters: o.db, Model: o.model, Logger: slog.New(slog.DiscardHandler)})
-		o.model, o.budgets, o.store.LimitStore = m, m, o.db
+		o.model, o.budgets = m, m
 	}
 }
 

@@ -10,16 +10,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
 
 // library holds a worker's tools, some of which belong to a bundle, and the bundles of each tenant.
 type library struct {
-	ports.Store
+	activities.Store
 	*tools.Registry
 	bundles map[string][]string
 }
@@ -51,7 +49,7 @@ func (l library) CurrentDocuments(context.Context, string, string) ([]bundle.Doc
 func (l library) DocumentNames(context.Context, string, string) ([]string, error) { return nil, nil }
 
 func (l library) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: activitiestest.StoreOf(l), Tenants: who{}, Catalog: l, Bundles: l})
+	return activities.New(activities.Deps{Store: l, Tenants: who{}, Catalog: l, Bundles: l})
 }
 
 func TestBundleTools_AreVisibleWithTheBundle(t *testing.T) {

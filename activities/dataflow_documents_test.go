@@ -14,7 +14,6 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
@@ -166,8 +165,8 @@ func TestDataFlow_ACompositionReadsEachResultOnce(t *testing.T) {
 	const items = 20
 	counted := &countedTexts{}
 	o := newOffice(t, correspondents, func(o *office) {
-		counted.TextStore = o.store.TextStore
-		o.store.TextStore = counted
+		counted.Store = o.store
+		o.store = counted
 	})
 	o.govern(t, "  - {name: no, when: tool.name == 'mail.send', verdict: deny}\n")
 	o.keeps(t, composed(t, `kind: composition
@@ -207,8 +206,8 @@ func TestDataFlow_AnAdmissionReadsOnlyNewResults(t *testing.T) {
 	const items = 20
 	counted := &countedTexts{}
 	o := newOffice(t, correspondents, func(o *office) {
-		counted.TextStore = o.store.TextStore
-		o.store.TextStore = counted
+		counted.Store = o.store
+		o.store = counted
 	})
 	o.letsWritesRun(t)
 	o.keeps(t, composed(t, `kind: composition
@@ -238,12 +237,12 @@ steps:
 
 // racingFrames calls meanwhile after the first move that it stores.
 type racingFrames struct {
-	ports.Frames
+	activities.Store
 	meanwhile func()
 }
 
 func (r *racingFrames) MoveFrame(ctx context.Context, m plan.FrameMove) error {
-	err := r.Frames.MoveFrame(ctx, m)
+	err := r.Store.MoveFrame(ctx, m)
 	if meanwhile := r.meanwhile; meanwhile != nil && err == nil {
 		r.meanwhile = nil
 		meanwhile()
@@ -256,8 +255,8 @@ func TestDataFlow_ACallThatEndsBetweenMovesIsCompared(t *testing.T) {
 	t.Parallel()
 	frames := &racingFrames{}
 	o := newOffice(t, correspondents, func(o *office) {
-		frames.Frames = o.store.Frames
-		o.store.Frames = frames
+		frames.Store = o.store
+		o.store = frames
 		news := jig.Tool{
 			Name: "news.read", Description: "Reads.", Permission: jig.PermissionRead, Idempotent: true,
 			InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object"}`),

@@ -15,7 +15,6 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/spec"
@@ -287,7 +286,7 @@ func TestDataFlow_WordsOfAnEntityTypeAreTraced(t *testing.T) {
 }
 
 // thinTools loads every document as a tool without labels that answers at once.
-type thinTools struct{ ports.Composer }
+type thinTools struct{ activities.Composer }
 
 func (thinTools) Load(name string, body []byte) (plan.Tool, error) {
 	return plan.Tool{

@@ -13,7 +13,6 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
@@ -153,8 +152,8 @@ func TestDataFlow_ComparesOnlyWhatItMust(t *testing.T) {
 	t.Parallel()
 	counted := &countedTexts{}
 	o := newOffice(t, correspondents, func(o *office) {
-		counted.TextStore = o.store.TextStore
-		o.store.TextStore = counted
+		counted.Store = o.store
+		o.store = counted
 	})
 	o.letsWritesRun(t)
 	o.does(t, 1, "crm.find", `{"name":"bo"}`)
@@ -170,14 +169,14 @@ func TestDataFlow_ComparesOnlyWhatItMust(t *testing.T) {
 
 // countedTexts counts how often the texts of a session are read, and the results in them.
 type countedTexts struct {
-	ports.TextStore
+	activities.Store
 
 	reads, results int
 }
 
 func (c *countedTexts) Origins(ctx context.Context, tenant, id string, known []string) (ledger.Origins, error) {
 	c.reads++
-	o, err := c.TextStore.Origins(ctx, tenant, id, known)
+	o, err := c.Store.Origins(ctx, tenant, id, known)
 	c.results += len(o.Calls)
 	if err != nil {
 		return o, fmt.Errorf("reading the texts: %w", err)

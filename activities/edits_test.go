@@ -10,9 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/approval"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -128,7 +126,7 @@ func TestAnEditIsCheckedAndRecorded(t *testing.T) {
 
 // racing applies another edit after an edit has been computed and before it is stored.
 type racing struct {
-	ports.Store
+	activities.Store
 	between func()
 }
 
@@ -145,8 +143,8 @@ func TestEdit_IsRecordedAgainstTheInputThatItReplaced(t *testing.T) {
 	t.Parallel()
 	var race *racing
 	o := newOffice(t, func(o *office) {
-		race = &racing{Store: activitiestest.StoreOf(o.db)}
-		o.store = activitiestest.StoreOf(race)
+		race = &racing{Store: o.db}
+		o.store = race
 	})
 	o.govern(t, "  - {name: all, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
 	c := o.asks(t, 1, refundTool, small)

@@ -13,23 +13,21 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // inbox is a store of sessions that wait for a person, together with Temporal's view of their workflows.
 type inbox struct {
-	ports.Store
+	activities.Store
 	sessions map[string]*jig.Session
 	// over lists the ids that have an ended run, and open the ids that have an open run.
 	over, open []string
 	// down is the error that Temporal returns when it is unavailable.
 	down error
 	// ending is how Temporal says that workflows were ended.
-	ending ports.Ending
+	ending ledger.Ending
 	ends   []ledger.End
 }
 
@@ -105,14 +103,14 @@ func (b *inbox) Ended(_ context.Context, ids []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(b.over, id) }), b.down
 }
 
-func (b *inbox) Ending(context.Context, string, string) (ports.Ending, error) {
+func (b *inbox) Ending(context.Context, string, string) (ledger.Ending, error) {
 	return b.ending, b.down
 }
 
 func (b *inbox) ResetReason(context.Context, string, string) (string, error) { return "", b.down }
 
 func (b *inbox) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: activitiestest.StoreOf(b), Runs: b, Logger: slog.New(slog.DiscardHandler)})
+	return activities.New(activities.Deps{Store: b, Runs: b, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func sessionsOf(list []jig.Pending) []string {
@@ -147,7 +145,7 @@ func TestStatus_CanceledWorkflowThatRecordedNothingIsCanceled(t *testing.T) {
 	t.Parallel()
 	box := newInbox("ses_1")
 	box.terminate("ses_1")
-	box.ending = ports.Ending{How: ports.EndedCanceled, Reason: protocol.CancelReason("ana", "not needed")}
+	box.ending = ledger.Ending{How: ledger.EndedCanceled, Reason: protocol.CancelReason("ana", "not needed")}
 	view, err := box.activities().Status(t.Context(), protocol.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Equal(t, []any{jig.StatusCanceled, ""}, []any{view.Status, view.Reason})
@@ -205,5 +203,5 @@ func TestReads_WorkWhileTemporalIsUnavailable(t *testing.T) {
 	require.Empty(t, box.ends)
 }
 
-// Settled implements ports.Runs. It does nothing.
+// Settled implements activities.Runs. It does nothing.
 func (b *inbox) Settled(context.Context, string, protocol.Settlement) error { return nil }

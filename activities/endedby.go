@@ -8,7 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/internal/ports"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -49,19 +49,19 @@ func (a *Activities) recordUnnoticed(ctx context.Context, in OpenInput, session 
 }
 
 // endedEntry translates what Temporal says about the end of a workflow. A reason that names somebody is a claim, because anybody can send one.
-func endedEntry(ending ports.Ending, kind audit.Kind) *audit.Entry {
+func endedEntry(ending ledger.Ending, kind audit.Kind) *audit.Entry {
 	e := audit.Entry{Kind: kind, Reason: ending.Reason, Note: nobody}
 	switch ending.How {
-	case ports.EndedItself:
+	case ledger.EndedItself:
 		return nil
-	case ports.EndedSomehow:
-	case ports.EndedTerminated:
+	case ledger.EndedSomehow:
+	case ledger.EndedTerminated:
 		e.Kind = audit.AuditTerminated
-	case ports.EndedTimedOut:
+	case ledger.EndedTimedOut:
 		e.Kind, e.Reason, e.Note = audit.AuditTerminated, "the time that was set for the workflow was over", ""
-	case ports.EndedGone:
+	case ledger.EndedGone:
 		e.Kind, e.Reason = audit.AuditTerminated, "Temporal does not know the workflow"
-	case ports.EndedCanceled:
+	case ledger.EndedCanceled:
 		e.Kind = audit.AuditCanceled
 		if e.By, e.Reason = protocol.CanceledBy(ending.Reason); e.By != "" {
 			e.Claimed, e.Note = true, ""

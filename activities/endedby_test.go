@@ -11,7 +11,6 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -20,34 +19,34 @@ func TestEnd_SaysWhoAskedForIt(t *testing.T) {
 	t.Parallel()
 	const nobody = "Temporal does not say who did it"
 	for name, row := range map[string]struct {
-		ending ports.Ending
+		ending ledger.Ending
 		down   error
 		want   *audit.Entry
 	}{
 		"canceled through jig": {
-			ending: ports.Ending{How: ports.EndedCanceled, Reason: protocol.CancelReason("ana", "not needed"), Identity: "4711@desk"},
+			ending: ledger.Ending{How: ledger.EndedCanceled, Reason: protocol.CancelReason("ana", "not needed"), Identity: "4711@desk"},
 			want: &audit.Entry{
 				Kind: audit.AuditCanceled, By: "ana", Claimed: true, Reason: "not needed", Note: `the request came from "4711@desk"`,
 			},
 		},
 		"canceled at Temporal": {
-			ending: ports.Ending{How: ports.EndedCanceled, Reason: "by hand", Identity: "4711@desk"},
+			ending: ledger.Ending{How: ledger.EndedCanceled, Reason: "by hand", Identity: "4711@desk"},
 			want:   &audit.Entry{Kind: audit.AuditCanceled, Reason: "by hand", Note: nobody + `; the request came from "4711@desk"`},
 		},
 		"terminated, with a name in the reason": {
-			ending: ports.Ending{How: ports.EndedTerminated, Reason: "canceled by ana"},
+			ending: ledger.Ending{How: ledger.EndedTerminated, Reason: "canceled by ana"},
 			want:   &audit.Entry{Kind: audit.AuditTerminated, Reason: "canceled by ana", Note: nobody},
 		},
 		"timed out": {
-			ending: ports.Ending{How: ports.EndedTimedOut},
+			ending: ledger.Ending{How: ledger.EndedTimedOut},
 			want:   &audit.Entry{Kind: audit.AuditTerminated, Reason: "the time that was set for the workflow was over"},
 		},
 		"deleted": {
-			ending: ports.Ending{How: ports.EndedGone},
+			ending: ledger.Ending{How: ledger.EndedGone},
 			want:   &audit.Entry{Kind: audit.AuditTerminated, Reason: "Temporal does not know the workflow", Note: nobody},
 		},
 		"not in the history": {want: &audit.Entry{Kind: audit.AuditCanceled, Note: nobody}},
-		"by its parent":      {ending: ports.Ending{How: ports.EndedItself}},
+		"by its parent":      {ending: ledger.Ending{How: ledger.EndedItself}},
 		"no answer": {
 			down: errors.New("busy"), want: &audit.Entry{Kind: audit.AuditCanceled, Note: "Temporal could not be asked who did it"},
 		},
@@ -73,7 +72,7 @@ func TestEnd_OfItselfNeedsNoAudit(t *testing.T) {
 		{Status: jig.StatusCanceled, Reason: jig.ReasonExpired},
 	} {
 		box := newInbox("ses_1")
-		box.ending = ports.Ending{How: ports.EndedCanceled}
+		box.ending = ledger.Ending{How: ledger.EndedCanceled}
 		in.Tenant, in.SessionID = "acme", "ses_1"
 		require.NoError(t, box.activities().End(t.Context(), in))
 		require.Nil(t, box.ends[0].Audit)
@@ -84,7 +83,7 @@ func TestStatus_OfATerminatedWorkflowAuditsItsEnd(t *testing.T) {
 	t.Parallel()
 	box := newInbox("ses_1")
 	box.terminate("ses_1")
-	box.ending = ports.Ending{How: ports.EndedTerminated, Reason: "not needed"}
+	box.ending = ledger.Ending{How: ledger.EndedTerminated, Reason: "not needed"}
 	_, err := box.activities().Status(t.Context(), protocol.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Equal(t, audit.AuditTerminated, box.ends[0].Audit.Kind)

@@ -9,6 +9,19 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
+// Tests replace these dependencies.
+type (
+	Catalog    = toolRegistry
+	Policy     = policyEngine
+	Model      = modelRouter
+	Composer   = composer
+	Extractor  = extractor
+	Runs       = workflowRuns
+	Servers    = serverVerifier
+	Budgets    = budgetMeter
+	RateLimits = rateLimiter
+)
+
 // These are exported for the tests of this package.
 var (
 	Next         = next

@@ -8,7 +8,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -17,7 +16,7 @@ const maxFacts = 16 << 20
 
 // facts gives a composition's interpreter access to the calls and values of the composition.
 type facts struct {
-	store ports.Store
+	store Store
 	ref   protocol.SessionRef
 	root  string
 	read  int64

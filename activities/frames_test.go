@@ -14,7 +14,6 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -109,7 +108,7 @@ func TestConfirm_SingleCallWithoutItsFlagFails(t *testing.T) {
 
 // movedFrames stores a move of another worker before the first list of open calls.
 type movedFrames struct {
-	ports.Frames
+	activities.Store
 	moved bool
 }
 
@@ -124,14 +123,14 @@ func (m *movedFrames) FrameWindow(ctx context.Context, tenant, id, call string) 
 			return ledger.Window{}, err
 		}
 	}
-	return m.Frames.FrameWindow(ctx, tenant, id, call)
+	return m.Store.FrameWindow(ctx, tenant, id, call)
 }
 
 // A worker may still be working on a composition whose workflow was terminated. Then the composition is abandoned a moment later, instead of
 // failing its session.
 func TestAbandonedComposition_WaitsForItsLastMove(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(o *office) { o.store.Frames = &movedFrames{Frames: o.store.Frames} })
+	o := newOffice(t, func(o *office) { o.store = &movedFrames{Store: o.store} })
 	o.begins(t, "kind: composition\nname: shop.pay\nsteps:\n  - {id: pay, tool: shop.refund, input: {order: a, amount: 1}}\n", `{}`)
 	in := activities.ComposeInput{SessionRef: o.ref(), Call: "1.1", Now: o.now()}
 	_, err := o.Compose(t.Context(), in)

@@ -12,10 +12,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/tools"
@@ -158,9 +156,9 @@ func TestUnreadablePolicy_PreventsReadmission(t *testing.T) {
 
 // heldComposition is a store with one composition that an unreadable policy holds back.
 type heldComposition struct {
-	ports.Store
-	ports.Catalog
-	ports.Policy
+	activities.Store
+	activities.Catalog
+	activities.Policy
 	call jig.Call
 }
 
@@ -190,7 +188,7 @@ func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, 
 func TestHeldComposition_CanBeCanceled(t *testing.T) {
 	t.Parallel()
 	h := heldComposition{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(h), Catalog: h, Policy: h, Tenants: h})
+	a := activities.New(activities.Deps{Store: h, Catalog: h, Policy: h, Tenants: h})
 	in := activities.ComposeInput{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Call: "1.1", Now: time.Unix(1000, 0)}
 	waits, err := a.Compose(t.Context(), in)
 	require.NoError(t, err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/builtin/person"
 	"github.com/jig-run/jig/internal/builtin/prompt"
 	"github.com/jig-run/jig/internal/chat"
@@ -25,7 +24,6 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/internal/store"
@@ -47,20 +45,20 @@ type office struct {
 	// latest are the settings of the latest document, if the worker does not know it yet.
 	latest     *tenancy.Settings
 	rules      policy.Set
-	store      ports.Store       // db, unless a test wraps it
+	store      activities.Store  // db, unless a test wraps it
 	unreadable []jig.PolicyState // policies that this worker cannot read
 	signers    map[string]token.Signer
 	schemas    schema.Checker
 	extra      []tools.Tool
-	temporal   ports.Runs
-	model      ports.Model   // anyModel, unless a test sets it
-	budgets    ports.Budgets // nil, unless a test sets it
-	rates      ports.RateLimits
+	temporal   activities.Runs
+	model      activities.Model   // anyModel, unless a test sets it
+	budgets    activities.Budgets // nil, unless a test sets it
+	rates      activities.RateLimits
 	modelName  string // the model of the session's agent; script/clerk, unless a test sets it
-	servers    ports.Servers
-	extractor  ports.Extractor
-	composer   ports.Composer // compositions, unless a test sets it
-	clock      time.Duration  // how far the engine's clock is ahead
+	servers    activities.Servers
+	extractor  activities.Extractor
+	composer   activities.Composer // compositions, unless a test sets it
+	clock      time.Duration       // how far the engine's clock is ahead
 
 	mu  sync.Mutex
 	ran []string
@@ -128,8 +126,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 		require.NoError(t, err)
 		o.settings.Keys = append(o.settings.Keys, o.signers[id].Key())
 	}
-	o.store = activitiestest.StoreOf(o.db)
-	o.store.Texts = o.db
+	o.store = o.db
 	o.schemas = schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 	for _, c := range change {
 		c(o)
@@ -155,7 +152,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalog: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
-		Expressions: expressions, Composer: cmp.Or(o.composer, ports.Composer(composition.NewEngine())), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, ports.Model(anyModel{})), Now: o.now,
+		Expressions: expressions, Composer: cmp.Or(o.composer, activities.Composer(composition.NewEngine())), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, activities.Model(anyModel{})), Now: o.now,
 		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates, Servers: o.servers, Extractor: o.extractor,
 	})
 }

@@ -12,20 +12,18 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // filling is a store with one call that fills an entity, and an extractor with a bug.
 type filling struct {
-	ports.Store
-	ports.Catalog
-	ports.Extractor
-	ports.Policy
+	activities.Store
+	activities.Catalog
+	activities.Extractor
+	activities.Policy
 	call jig.Call
 }
 
@@ -56,7 +54,7 @@ func TestLocalActivity_PanicIsAnError(t *testing.T) {
 	t.Parallel()
 	f := filling{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
 	var log bytes.Buffer
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(f), Tenants: who{}, Catalog: f, Extractor: f, Policy: f, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a := activities.New(activities.Deps{Store: f, Tenants: who{}, Catalog: f, Extractor: f, Policy: f, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	_, err := a.RunLocal(t.Context(), activities.RunLocalInput{
 		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Calls: []string{"1.1"},
 	})

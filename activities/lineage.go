@@ -63,7 +63,7 @@ func (a *Activities) inherit(ctx context.Context, by jig.Call, session *jig.Sess
 	repeated, err := a.store.Session(ctx, session.Tenant, input.SessionID)
 	session.ReadPrivate = session.ReadPrivate || repeated.ReadPrivate
 	session.ReadUntrusted = session.ReadUntrusted || repeated.ReadUntrusted
-	if err != nil || a.store.Words == nil {
+	if err != nil {
 		return err
 	}
 	return a.store.Repeats(ctx, session.Tenant, by.SessionID, input.SessionID)

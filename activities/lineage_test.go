@@ -12,16 +12,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
 
 // anyModel accepts every model name.
-type anyModel struct{ ports.Model }
+type anyModel struct{ activities.Model }
 
 func (anyModel) Check(string) error { return nil }
 
@@ -350,7 +348,7 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {
 		o, model := newOffice(t), &countedModel{}
 		o.Activities = activities.New(activities.Deps{
-			Store: activitiestest.StoreOf(o.db), Catalog: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
+			Store: o.db, Catalog: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
 		})
 		o.register(t, document())
 		_, err := o.launches(t, protocol.StartSession{Agent: "nightly"})

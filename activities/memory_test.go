@@ -11,10 +11,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -117,7 +115,7 @@ func TestMemoryOfALargeResult(t *testing.T) {
 
 // kept is a store of one session.
 type kept struct {
-	ports.Store
+	activities.Store
 	exchanges []chat.Exchange
 }
 
@@ -139,7 +137,7 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 		exchange(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
 		exchange(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
 	}}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(k), Tenants: who{}, Catalog: registry})
+	a := activities.New(activities.Deps{Store: k, Tenants: who{}, Catalog: registry})
 	session := jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m"}, Todo: json.RawMessage(`["go on"]`)}
 	prompt := func() []string {
 		request, err := a.Prompt(t.Context(), session, k.exchanges[session.SummaryThrough:], 4)

@@ -10,7 +10,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/argument"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
 )
@@ -258,7 +257,7 @@ func (a *Activities) readWhole(ctx context.Context, tenant, id string) ([]byte, 
 	return readArtifact(ctx, a.store, tenant, id, maxDocument)
 }
 
-func readArtifact(ctx context.Context, store ports.Artifacts, tenant, id string, limit int64) ([]byte, error) {
+func readArtifact(ctx context.Context, store artifactStore, tenant, id string, limit int64) ([]byte, error) {
 	const step = 1 << 20
 	var whole []byte
 	for {

@@ -15,7 +15,6 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/tools"
@@ -128,14 +127,14 @@ func TestWrite_PromiseAfterAnUncertainAttemptIsUnknown(t *testing.T) {
 
 // settlements records the signals that tell workflows of settled calls.
 type settlements struct {
-	ports.Runs
+	activities.Runs
 	mu   sync.Mutex
 	list []string
 	// down is how many of the next signals fail.
 	down int
 }
 
-// Settled implements ports.Runs.
+// Settled implements activities.Runs.
 func (b *settlements) Settled(_ context.Context, workflowID string, call protocol.Settlement) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +146,7 @@ func (b *settlements) Settled(_ context.Context, workflowID string, call protoco
 	return nil
 }
 
-// Open implements ports.Runs. All workflows are running.
+// Open implements activities.Runs. All workflows are running.
 func (b *settlements) Open(context.Context, string, string) (bool, error) { return true, nil }
 
 // signalsTo returns the signals to a session.

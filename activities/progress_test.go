@@ -9,13 +9,11 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
-	"github.com/jig-run/jig/internal/ports"
 )
 
 // said is a store that records what tools reported.
 type said struct {
-	ports.Store
+	activities.Store
 	texts []string
 }
 
@@ -34,7 +32,7 @@ func TestProgress_ReportsAreMergedAndTheLastIsKept(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	store := &said{}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(store), Tenants: who{}, Now: func() time.Time { return now }})
+	a := activities.New(activities.Deps{Store: store, Tenants: who{}, Now: func() time.Time { return now }})
 	ctx, cancel := context.WithCancel(t.Context())
 	report, flush := activities.Progress(a, ctx, jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "a.b"})
 	report("one ")

@@ -11,9 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -115,7 +113,7 @@ func TestQuestionsStayUnderTheLimit(t *testing.T) {
 	for i := range 500 {
 		store.view.Pending = append(store.view.Pending, jig.Pending{SessionID: "ses_1", Call: jig.CallID(1, i+1), Question: &question, Input: json.RawMessage(`{}`)})
 	}
-	page, err := activities.New(activities.Deps{Store: activitiestest.StoreOf(store), Tenants: who{}}).ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "t", SessionID: "ses_1"})
+	page, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "t", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Len(t, page.Approvals, 500)
 	require.Equal(t, "ses_1", page.Approvals[499].SessionID, "the commands that answer need it")
@@ -128,7 +126,7 @@ func TestQuestionsStayUnderTheLimit(t *testing.T) {
 
 // asked is a store of one session.
 type asked struct {
-	ports.Store
+	activities.Store
 	view jig.SessionView
 }
 

@@ -118,12 +118,3 @@ func (a *Activities) outwaited(ctx context.Context, call jig.Call, why string) (
 
 // lookAgain returns how long a call that is held back waits before it is tried again.
 func (r Ran) lookAgain() time.Duration { return cmp.Or(r.again, pauseLook) }
-
-// forgetRates deletes what rate limits do not need any more.
-func (a *Activities) forgetRates(ctx context.Context) error {
-	if a.store.LimitStore == nil {
-		return nil
-	}
-	_, err := a.store.ForgetRates(ctx, releasedAtOnce)
-	return err
-}

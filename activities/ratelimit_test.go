@@ -22,7 +22,7 @@ func rated(t *testing.T, limits string) func(*office) {
 	t.Helper()
 	return func(o *office) {
 		require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, "rate_limit", "apis", jig.NewSessionID(), []byte("kind: rate_limit\nname: apis\nlimits: ["+limits+"]")))
-		o.rates, o.store.LimitStore = limiter.New(o.db, o.db), o.db
+		o.rates = limiter.New(o.db, o.db)
 	}
 }
 

@@ -19,13 +19,12 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
 // counting counts the reservations that its store makes.
 type counting struct {
-	ports.Ledger
+	activities.Store
 	reserved atomic.Int32
 	// broken makes that many records and reservations fail.
 	broken atomic.Int32
@@ -43,14 +42,14 @@ func (c *counting) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger
 		return ledger.Reservation{}, err
 	}
 	c.reserved.Add(1)
-	return c.Ledger.Reserve(ctx, r)
+	return c.Store.Reserve(ctx, r)
 }
 
 func (c *counting) FinishQuick(ctx context.Context, tenant, id string, done []ledger.QuickCompletion) ([]string, error) {
 	if err := c.fails(); err != nil {
 		return nil, err
 	}
-	return c.Ledger.FinishQuick(ctx, tenant, id, done)
+	return c.Store.FinishQuick(ctx, tenant, id, done)
 }
 
 // reading sets up an office with a tool that reads and counts how often it runs.
@@ -59,8 +58,8 @@ func reading(t *testing.T, read tools.Handler) (o *office, ledger *counting, run
 	ledger, runs = &counting{}, &atomic.Int32{}
 	contract := jig.Tool{Name: payTool, Description: "Reads.", Permission: jig.PermissionRead, Idempotent: true, InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object"}`)}
 	o = newOffice(t, func(o *office) {
-		ledger.Ledger = o.store.Ledger
-		o.store.Ledger = ledger
+		ledger.Store = o.store
+		o.store = ledger
 		o.extra = []tools.Tool{tools.Raw(contract, func(ctx context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult {
 			runs.Add(1)
 			return read(ctx, inv, input)

@@ -148,7 +148,7 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 
 // nextEvents reads the events that a request asks for, or waits for events or text.
 func (a *Activities) nextEvents(ctx context.Context, session jig.Session, in protocol.EventsRequest) ([]jig.Event, *protocol.Draft, error) {
-	text := in.Text != nil && a.store.Texts != nil
+	text := in.Text != nil
 	if in.Wait <= 0 || session.Status.Final() {
 		list, err := a.store.Events(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
 		if err != nil || !text || len(list) == 0 {

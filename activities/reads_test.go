@@ -9,18 +9,16 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // shelf is a store of documents by kind, together with a catalog and a composer. It implements nothing else.
 type shelf struct {
-	ports.Store
-	ports.Catalog
-	ports.Composer
+	activities.Store
+	activities.Catalog
+	activities.Composer
 
 	tools []jig.Tool
 	kept  map[string][]string
@@ -66,7 +64,7 @@ func (s shelf) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 }
 
 func (s shelf) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: activitiestest.StoreOf(s), Tenants: who{}, Catalog: s, Composer: s})
+	return activities.New(activities.Deps{Store: s, Tenants: who{}, Catalog: s, Composer: s})
 }
 
 func TestListCatalog_NamesRegisteredDocuments(t *testing.T) {

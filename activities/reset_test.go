@@ -12,15 +12,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // resets keeps the entries that activities record.
 type resets struct {
-	ports.Proofs
+	activities.Store
 	entries []audit.Entry
 	down    error
 }
@@ -37,7 +35,7 @@ func TestRecordResets(t *testing.T) {
 	t.Parallel()
 	const workflowID = "default-test-workflow-id" // of the test environment
 	r := &resets{}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(r), Logger: slog.New(slog.DiscardHandler)})
+	a := activities.New(activities.Deps{Store: r, Logger: slog.New(slog.DiscardHandler)})
 	ran := 0
 	run := func(ref protocol.SessionRef) error {
 		var suite testsuite.WorkflowTestSuite

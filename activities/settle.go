@@ -117,8 +117,12 @@ type Swept struct {
 	Closed int `json:"closed"`
 }
 
-// maxSwept limits how many sessions one sweep looks at.
-const maxSwept = 10_000
+const (
+	// maxSwept limits how many sessions one sweep looks at.
+	maxSwept = 10_000
+	// sweptRows limits how many reservations of budgets, and how many rows of rate limits, one sweep deletes.
+	sweptRows = 1000
+)
 
 // tokensKept is how long a used token is kept after it expired. Clocks may differ by that much.
 const tokensKept = time.Hour
@@ -131,6 +135,8 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	defer stop()
 	swept, unclosed := a.closeEnded(ctx)
 	untold := a.tellLeftOver(ctx)
-	_, kept := a.store.ForgetTokens(ctx, tokensKept)
-	return swept, temporalError(errors.Join(unclosed, untold, kept, a.releaseBudgets(ctx), a.forgetRates(ctx)))
+	_, tokens := a.store.ForgetTokens(ctx, tokensKept)
+	_, budgets := a.store.ReleaseBudgets(ctx, sweptRows)
+	_, rates := a.store.ForgetRates(ctx, sweptRows)
+	return swept, temporalError(errors.Join(unclosed, untold, tokens, budgets, rates))
 }

@@ -10,10 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -65,7 +63,7 @@ func TestNext(t *testing.T) {
 
 // ended is a store of sessions whose workflows have ended. Some of them cannot be closed.
 type ended struct {
-	ports.Store
+	activities.Store
 	broken map[string]*jig.Error
 	closed []string
 	forgot int
@@ -91,6 +89,10 @@ func (e *ended) ForgetTokens(context.Context, time.Duration) (int64, error) {
 	return 0, nil
 }
 
+func (e *ended) ReleaseBudgets(context.Context, int) (int64, error) { return 0, nil }
+
+func (e *ended) ForgetRates(context.Context, int) (int64, error) { return 0, nil }
+
 func (e *ended) TakeSettled(context.Context, time.Duration, int) ([]jig.Call, error) {
 	return []jig.Call{
 		{Tenant: "t", SessionID: "ses_1", ID: "1.1"},
@@ -108,8 +110,8 @@ func (e *ended) Open(context.Context, string, string) (bool, error) { return fal
 
 func (e *ended) Ended(_ context.Context, ids []string) ([]string, error) { return ids, nil }
 
-func (e *ended) Ending(context.Context, string, string) (ports.Ending, error) {
-	return ports.Ending{How: ports.EndedTerminated}, nil
+func (e *ended) Ending(context.Context, string, string) (ledger.Ending, error) {
+	return ledger.Ending{How: ledger.EndedTerminated}, nil
 }
 
 func (e *ended) ResetReason(context.Context, string, string) (string, error) { return "", nil }
@@ -121,7 +123,7 @@ func TestSweep_ContinuesAfterAFailure(t *testing.T) {
 		jig.CodeUnavailable: {"ses_1"}, // the database is unavailable, so the next sweep continues
 	} {
 		e := &ended{broken: map[string]*jig.Error{"ses_2": jig.Errorf(code, "broken")}}
-		a := activities.New(activities.Deps{Store: activitiestest.StoreOf(e), Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
+		a := activities.New(activities.Deps{Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
 		_, err := a.Sweep(t.Context())
 		require.Equal(t, code, activities.ErrorFrom(err).Code)
 		require.Equal(t, closed, e.closed)
@@ -141,7 +143,7 @@ func (e *ended) Settled(_ context.Context, workflowID string, call protocol.Sett
 func TestSweep_NotifiesWorkflowsOfCallsSettledLate(t *testing.T) {
 	t.Parallel()
 	e := &ended{deaf: "ses_2"}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(e), Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
+	a := activities.New(activities.Deps{Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
 	_, err := a.Sweep(t.Context())
 	require.Equal(t, jig.CodeUnavailable, activities.ErrorFrom(err).Code)
 	require.Equal(t, []string{"ses_1 1.1", "ses_2 1.2", "ses_3/1.3 1.3/step"}, e.signals, "one signal each")

@@ -147,7 +147,7 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 
 // wordsOf records who puts the words of a message into the session: its author or, if a call sends it, those on whose word that call rests.
 func (a *Activities) wordsOf(ctx context.Context, in Signal, m protocol.Message, who *jig.Principal) error {
-	if m.Parent == "" || a.store.Words == nil {
+	if m.Parent == "" {
 		return a.said(ctx, in.Tenant, in.SessionID, who, m.By, jig.AskedMessage)
 	}
 	sends, err := a.store.Call(ctx, in.Tenant, m.Parent, m.ParentCall)

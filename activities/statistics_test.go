@@ -11,18 +11,16 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // reviewed is a store of recorded calls and of calls that wait for people. It implements nothing else.
 type reviewed struct {
-	ports.Store
-	ports.Catalog
+	activities.Store
+	activities.Catalog
 
 	calls  []ledger.RecordedCall
 	filter jig.PendingFilter
@@ -76,7 +74,7 @@ func (r *reviewed) Backtest(_ context.Context, tenant, document string, calls []
 }
 
 func (r *reviewed) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: activitiestest.StoreOf(r), Tenants: who{}, Catalog: r, Policy: r})
+	return activities.New(activities.Deps{Store: r, Tenants: who{}, Catalog: r, Policy: r})
 }
 
 // failed returns the error code that an activity failed with.
@@ -114,7 +112,7 @@ func (w who) Latest(ctx context.Context, tenant string) (tenancy.Settings, error
 
 // desk lists calls that wait for people, at most two per page.
 type desk struct {
-	ports.Store
+	activities.Store
 	waiting []jig.Pending
 }
 
@@ -139,7 +137,7 @@ func TestListPendingForOnePerson(t *testing.T) {
 		{Call: "1.5", Delegations: []jig.Delegation{{From: "ana", To: "ben"}}},
 		{Call: "1.6", Kind: jig.PendingReconcile},
 	}}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(d), Tenants: who{}})
+	a := activities.New(activities.Deps{Store: d, Tenants: who{}})
 	for person, want := range map[string][]string{"ana": {"1.1", "1.2", "1.6"}, "ben": {"1.1", "1.4", "1.5", "1.6"}} {
 		var got []string
 		request := protocol.PendingRequest{Tenant: "acme", Filter: jig.PendingFilter{For: person}, Limit: 2}

@@ -17,17 +17,16 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
+	"github.com/jig-run/jig/internal/livetext"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
 
 // long is a store of one session that exceeds its agent's token budget.
 type long struct {
-	ports.Store
+	activities.Store
 	session   jig.Session
 	exchanges []chat.Exchange
 	summary   string
@@ -63,9 +62,11 @@ func (l *long) SaveTurn(_ context.Context, _, _ string, _ int, turn chat.Turn) (
 	return turn, nil
 }
 
+func (l *long) WriteText(string, string, int) *livetext.Writer { return nil }
+
 // writer is a model that returns a fixed summary.
 type writer struct {
-	ports.Model
+	activities.Model
 	summary string
 	// log is the text that it was asked to summarize.
 	log string
@@ -88,7 +89,7 @@ func think(t *testing.T, l *long, w *writer) {
 	t.Helper()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(l), Tenants: who{}, Catalog: registry, Model: w})
+	a := activities.New(activities.Deps{Store: l, Tenants: who{}, Catalog: registry, Model: w})
 	_, err = a.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{
 		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1,
 	}})
@@ -143,7 +144,7 @@ func (b *busy) NoteModelWait(_ context.Context, _, _ string, w ledger.ModelWait)
 }
 
 // down is a model whose provider limits the rate.
-type down struct{ ports.Model }
+type down struct{ activities.Model }
 
 func (down) Answer(context.Context, chat.Request, func(string)) (chat.Turn, error) {
 	return chat.Turn{}, jig.Errorf(jig.CodeRateLimited, "slow down")
@@ -155,7 +156,7 @@ func TestSummary_RecordsAWaitForItsProvider(t *testing.T) {
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
 	b := &busy{long: newLong(30)}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(b), Tenants: who{}, Catalog: registry, Model: down{}})
+	a := activities.New(activities.Deps{Store: b, Tenants: who{}, Catalog: registry, Model: down{}})
 	_, err = a.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{
 		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: 31,
 	}})
@@ -176,7 +177,7 @@ func TestThink_SendsHeartbeatsWhileItSummarizes(t *testing.T) {
 	}}
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(newLong(30)), Tenants: who{}, Catalog: registry, Model: w})
+	a := activities.New(activities.Deps{Store: newLong(30), Tenants: who{}, Catalog: registry, Model: w})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a busy machine a goroutine may wait for a processor

@@ -181,7 +181,7 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 
 // text returns a writer that passes what the model writes on to those who follow the session. It is nil for a script, which answers at once.
 func (a *Activities) text(request chat.Request) *livetext.Writer {
-	if a.store.Texts == nil || scripted(request.Model) {
+	if scripted(request.Model) {
 		return nil
 	}
 	return a.store.WriteText(request.Tenant, request.SessionID, request.Pass)

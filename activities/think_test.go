@@ -15,7 +15,6 @@ import (
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -146,7 +145,7 @@ func TestThink_LeavesTheLastPassToSettle(t *testing.T) {
 }
 
 // refusing is a store that cannot store an answer together with what follows from it.
-type refusing struct{ ports.Sessions }
+type refusing struct{ activities.Store }
 
 func (refusing) StoreAnswer(context.Context, ledger.Answer) (*ledger.End, error) {
 	return nil, jig.Errorf(jig.CodeUnavailable, "try later")
@@ -155,7 +154,7 @@ func (refusing) StoreAnswer(context.Context, ledger.Answer) (*ledger.End, error)
 // An answer that was paid for is kept even if its calls cannot be admitted at once.
 func TestThink_KeepsAnAnswerWhoseCallsCannotBeAdmitted(t *testing.T) {
 	t.Parallel()
-	o, m := thinking(t, pays("a"), func(o *office) { o.store.Sessions = refusing{o.store.Sessions} })
+	o, m := thinking(t, pays("a"), func(o *office) { o.store = refusing{o.store} })
 	for range 2 {
 		require.Equal(t, activities.Thought{Calls: 1}, o.thinks(t, 1, 100))
 	}
@@ -171,7 +170,7 @@ func TestThink_KeepsTheWarningOfAnAnswerWhoseCallsCannotBeAdmitted(t *testing.T)
 	t.Parallel()
 	answer := pays("a")
 	answer.Warning = "it may not be complete"
-	o, _ := thinking(t, answer, func(o *office) { o.store.Sessions = refusing{o.store.Sessions} })
+	o, _ := thinking(t, answer, func(o *office) { o.store = refusing{o.store} })
 	o.thinks(t, 1, 100)
 	require.Contains(t, string(o.event(t, jig.EventModelWarning)), answer.Warning)
 }

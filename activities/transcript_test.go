@@ -10,16 +10,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // archive is a store that has the passes of one session.
 type archive struct {
-	ports.Views
+	activities.Store
 
 	session jig.Session
 	passes  map[int]chat.Exchange
@@ -37,7 +35,7 @@ func (r archive) ReadPass(_ context.Context, tenant, id string, pass, skip, limi
 }
 
 func (r archive) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: activitiestest.StoreOf(r)})
+	return activities.New(activities.Deps{Store: r})
 }
 
 // whole reads a transcript page by page and returns one line for each entry.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/ports"
 )
 
 // Values reads artifacts, and results of calls by the id <session>/<call>, for the tool artifact.read. It can read everything that a
@@ -19,7 +18,7 @@ import (
 type Values struct {
 	// Store keeps artifacts and calls.
 	Store interface {
-		ports.Artifacts
+		artifactStore
 		Call(ctx context.Context, tenant, id, callID string) (jig.Call, error)
 		Session(ctx context.Context, tenant, id string) (jig.Session, error)
 		// ArtifactSession returns the session that an artifact belongs to.

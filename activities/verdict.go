@@ -8,7 +8,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/argument"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -62,8 +61,8 @@ func (a *Activities) PolicyCases(ctx context.Context, in protocol.CasesRequest) 
 	return page, temporalError(cmp.Or(err, failed))
 }
 
-func (a *Activities) simulator() (ports.Simulator, error) {
-	if s, ok := a.policy.(ports.Simulator); ok {
+func (a *Activities) simulator() (simulator, error) {
+	if s, ok := a.policy.(simulator); ok {
 		return s, nil
 	}
 	return nil, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support simulations")

@@ -13,7 +13,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/chat"
@@ -96,7 +95,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own.Entities}, Starter: e.starter, Tools: e.registry}),
 	}
 	e.activities = activities.New(activities.Deps{
-		Store: activitiestest.StoreOf(e.store), Catalog: e.registry, Policy: policy.NewSet(), Model: e.models, Expressions: expressions,
+		Store: e.store, Catalog: e.registry, Policy: policy.NewSet(), Model: e.models, Expressions: expressions,
 		Composer: e.specs, Extractor: extractor.New(own.Entities, newSchemas().ValidateOutput), RateLimits: limiter.New(e.store, e.store),
 		ParseAgent: parseAgent, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})

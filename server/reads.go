@@ -6,7 +6,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 )
@@ -15,13 +14,7 @@ import (
 type reads map[string]func(ctx context.Context, request, answer any) (answered bool, err error)
 
 func newReads(db *store.DB, logger *slog.Logger) reads {
-	a := activities.New(activities.Deps{
-		Store: ports.Store{
-			Sessions: db, Passes: db, Ledger: db, Approvals: db, EventLog: db, Artifacts: db, Views: db, Documents: db, Frames: db, GrantStore: db,
-			PauseStore: db, Audits: db, Reviews: db, TextStore: db,
-		},
-		Logger: logger,
-	})
+	a := activities.New(activities.Deps{Store: db, Logger: logger})
 	always := func(read func(ctx context.Context, request, answer any) error) func(ctx context.Context, request, answer any) (bool, error) {
 		return func(ctx context.Context, request, answer any) (bool, error) { return true, read(ctx, request, answer) }
 	}

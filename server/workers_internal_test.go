@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/builtin/catalog"
 	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/builtin/grants"
@@ -51,11 +50,9 @@ func newWorkers(t *testing.T, db *store.DB) *workers {
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	tenants := current.NewTenants(current.Options{Documents: db, Environ: func(string) string { return "" }, Everybody: []string{"*"}, Logger: quiet})
-	stores := activitiestest.StoreOf(db)
-	stores.LimitStore = db
 	w := &workers{does: map[string]any{}}
 	workflows.Register(w, activities.New(activities.Deps{
-		Store: stores, Catalog: registry, Tenants: tenants, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent,
+		Store: db, Catalog: registry, Tenants: tenants, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent,
 		Model: silent{}, Schemas: schema.NewChecker(schema.Options{}),
 		Policy:       policy.NewEngine(policy.EngineOptions{Documents: db, Settings: tenants.Settings}),
 		EntityStatus: extractor.NewProgress(db).EntityStatus, Logger: quiet,

@@ -16,11 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
-
-var _ ports.Catalog = (*tools.Registry)(nil)
 
 type greetIn struct {
 	Name  string   `json:"name" jsonschema:"who to greet" minLength:"1" pattern:"^[A-Z]"`

@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/ports"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -71,18 +71,18 @@ func (r runs) describe(ctx context.Context, tenant, workflowID string) (*workflo
 	return info, nil
 }
 
-// Ending implements [ports.Runs].
-func (r runs) Ending(ctx context.Context, tenant, workflowID string) (ports.Ending, error) {
+// Ending says how the latest run of a tenant's workflow was ended, or is being ended, by somebody else.
+func (r runs) Ending(ctx context.Context, tenant, workflowID string) (ledger.Ending, error) {
 	info, err := r.describe(ctx, tenant, workflowID)
 	switch {
 	case err != nil:
-		return ports.Ending{}, err
+		return ledger.Ending{}, err
 	case info == nil:
-		return ports.Ending{How: ports.EndedGone}, nil
+		return ledger.Ending{How: ledger.EndedGone}, nil
 	case info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
-		return ports.Ending{How: ports.EndedItself}, nil
+		return ledger.Ending{How: ledger.EndedItself}, nil
 	}
-	ending := ports.Ending{}
+	ending := ledger.Ending{}
 	err = r.backwards(ctx, info.GetExecution(), func(event *historypb.HistoryEvent) (found bool) {
 		ending, found = endingOf(event, info.GetParentExecution().GetWorkflowId())
 		return found
@@ -90,7 +90,7 @@ func (r runs) Ending(ctx context.Context, tenant, workflowID string) (ports.Endi
 	return ending, err
 }
 
-// ResetReason implements [ports.Runs]. The history of a run that came from a reset has the reason where the earlier run was cut off.
+// ResetReason returns the reason that was given for the reset from which a run came. The history of a run that came from a reset has the reason where the earlier run was cut off.
 func (r runs) ResetReason(ctx context.Context, workflowID, runID string) (string, error) {
 	reason := ""
 	run := &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID}
@@ -122,17 +122,17 @@ func (r runs) backwards(ctx context.Context, run *commonpb.WorkflowExecution, vi
 const eventsAtOnce = 100
 
 // endingOf returns how an event ended a workflow that has the given parent. ok is false if the event does not end a workflow from outside.
-func endingOf(event *historypb.HistoryEvent, parent string) (ending ports.Ending, ok bool) {
+func endingOf(event *historypb.HistoryEvent, parent string) (ending ledger.Ending, ok bool) {
 	if terminated := event.GetWorkflowExecutionTerminatedEventAttributes(); terminated != nil {
-		return ports.Ending{How: ports.EndedTerminated, Reason: terminated.GetReason(), Identity: terminated.GetIdentity()}, true
+		return ledger.Ending{How: ledger.EndedTerminated, Reason: terminated.GetReason(), Identity: terminated.GetIdentity()}, true
 	}
 	if requested := event.GetWorkflowExecutionCancelRequestedEventAttributes(); requested != nil {
 		if by := requested.GetExternalWorkflowExecution().GetWorkflowId(); by != "" && by == parent {
-			return ports.Ending{How: ports.EndedItself}, true
+			return ledger.Ending{How: ledger.EndedItself}, true
 		}
-		return ports.Ending{How: ports.EndedCanceled, Reason: requested.GetCause(), Identity: requested.GetIdentity()}, true
+		return ledger.Ending{How: ledger.EndedCanceled, Reason: requested.GetCause(), Identity: requested.GetIdentity()}, true
 	}
-	return ports.Ending{How: ports.EndedTimedOut}, event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT
+	return ledger.Ending{How: ledger.EndedTimedOut}, event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT
 }
 
 // Ended returns the workflow ids that have an ended run, according to Temporal's visibility store.

@@ -8,7 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 
-	"github.com/jig-run/jig/internal/ports"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // A parent cancels its children when it no longer needs them, which is nobody's decision. Other workflows have no such right.
@@ -23,19 +23,19 @@ func TestEndingOf(t *testing.T) {
 			WorkflowExecutionCancelRequestedEventAttributes: asked,
 		}}
 	}
-	canceled := ports.Ending{How: ports.EndedCanceled, Reason: "not needed", Identity: "4711@desk"}
+	canceled := ledger.Ending{How: ledger.EndedCanceled, Reason: "not needed", Identity: "4711@desk"}
 	for name, row := range map[string]struct {
 		event  *historypb.HistoryEvent
 		parent string
-		want   ports.Ending
+		want   ledger.Ending
 	}{
 		"by a client":                    {requested(""), "", canceled},
 		"of a child by a client":         {requested(""), "ses_1", canceled},
-		"by its parent":                  {requested("ses_1"), "ses_1", ports.Ending{How: ports.EndedItself}},
+		"by its parent":                  {requested("ses_1"), "ses_1", ledger.Ending{How: ledger.EndedItself}},
 		"by another workflow":            {requested("ses_2"), "", canceled},
 		"of a child by another workflow": {requested("ses_2"), "ses_1", canceled},
 		"timed out": {
-			&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT}, "", ports.Ending{How: ports.EndedTimedOut},
+			&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT}, "", ledger.Ending{How: ledger.EndedTimedOut},
 		},
 	} {
 		got, ok := endingOf(row.event, row.parent)

@@ -23,7 +23,6 @@ import (
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/ratelimit/limiter"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/telemetry"
@@ -127,7 +126,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	}
 	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: w.metrics.RuleFailed})
 	p.activities = activities.New(activities.Deps{
-		Store:        storeOf(w.store),
+		Store:        w.store,
 		Catalog:      p.registry,
 		Policy:       p.rules,
 		Tenants:      tenants,
@@ -285,28 +284,4 @@ func dial(ctx context.Context, s Settings, m *metrics.Metrics, tracing *telemetr
 func notStarted(err error) error {
 	return jig.Errorf(jig.CodeUnavailable, "the worker cannot poll: %w", err).
 		WithHint("check with `temporal operator namespace list` that the namespace exists")
-}
-
-// storeOf returns a store in which the database serves every subject.
-func storeOf(db *store.DB) ports.Store {
-	return ports.Store{
-		Sessions:   db,
-		Passes:     db,
-		Ledger:     db,
-		Approvals:  db,
-		EventLog:   db,
-		Texts:      db,
-		Artifacts:  db,
-		Views:      db,
-		Documents:  db,
-		Frames:     db,
-		GrantStore: db,
-		PauseStore: db,
-		Audits:     db,
-		Reviews:    db,
-		LimitStore: db,
-		Proofs:     db,
-		Words:      db,
-		TextStore:  db,
-	}
 }

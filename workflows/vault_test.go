@@ -17,7 +17,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/composition"
@@ -161,12 +160,12 @@ func newVault(t *testing.T, db *store.DB, rules ...string) *vault {
 }
 
 // serve creates the engine with a store.
-func (v *vault) serve(t *testing.T, db any) {
+func (v *vault) serve(t *testing.T, db activities.Store) {
 	t.Helper()
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: activitiestest.StoreOf(db), Catalog: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
+		Store: db, Catalog: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/composition"
@@ -92,7 +91,7 @@ func newEngine(db *store.DB, s *suite, strict bool) (*engine, error) {
 		return nil, fmt.Errorf("set up expressions: %w", err)
 	}
 	e.Activities = activities.New(activities.Deps{
-		Store: activitiestest.StoreOf(db), Catalog: e.registry, Policy: policy.NewSet(compiled), Model: e, Expressions: expressions,
+		Store: db, Catalog: e.registry, Policy: policy.NewSet(compiled), Model: e, Expressions: expressions,
 		Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Tenants: e,
 		Schemas: schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true}),
 		Logger:  slog.New(slog.DiscardHandler),

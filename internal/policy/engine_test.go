@@ -21,14 +21,8 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
-)
-
-var (
-	_ ports.Policy     = (*policy.Engine)(nil)
-	_ ports.Backtester = (*policy.Engine)(nil)
 )
 
 // papers maps names to policy documents. The version of a document is its text.

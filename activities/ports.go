@@ -1,4 +1,4 @@
-package ports
+package activities
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// Catalog holds the tools that this worker can run.
-type Catalog interface {
+// toolRegistry holds the tools that this worker can run.
+type toolRegistry interface {
 	// Tool returns a sealed contract. It returns false if there is no tool of that name.
 	Tool(name string) (jig.Tool, bool)
 	// Tools returns all contracts sorted by name.
@@ -30,31 +30,36 @@ type Catalog interface {
 	Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult
 }
 
-// Policy decides whether calls run, wait for a person or are denied.
-type Policy interface {
+// policyEngine decides whether calls run, wait for a person or are denied.
+type policyEngine interface {
 	// Rule returns the verdict on a call that is well-formed and permitted, under the tenant's current policies. An error means that the
 	// policies could not be read; callers must not decide.
 	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error)
 }
 
-// Simulator tries policies that are not in force. A Policy may implement it. Documents that cannot be read are INVALID_INPUT.
-type Simulator interface {
+// simulator tries policies that are not in force. A policyEngine may implement it. Documents that cannot be read are INVALID_INPUT.
+type simulator interface {
 	// Simulate rules on a call that nobody makes. document, unless empty, takes the place of the policy of the same name.
 	Simulate(ctx context.Context, document string, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (protocol.Verdict, error)
 	// Cases runs the cases of a policy document. tools returns the contracts of tools that cases only name.
 	Cases(ctx context.Context, document string, tools func(name string) (jig.Tool, bool)) (protocol.CasesPage, error)
 }
 
-// Backtester evaluates recorded calls against a policy that is not in force. A Policy may implement it.
-type Backtester interface {
+// backtester evaluates recorded calls against a policy that is not in force. A policyEngine may implement it.
+type backtester interface {
 	// Backtest evaluates recorded calls twice: with the tenant's current policies, and with document, the text of a policy that replaces
 	// the one of the same name or is added. It returns one result for each call, in the same order, and changes nothing. If the document
 	// cannot be read, it returns INVALID_INPUT.
 	Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error)
 }
 
-// Tenants returns the settings of tenants.
-type Tenants interface {
+var (
+	_ simulator  = (*policy.Engine)(nil)
+	_ backtester = (*policy.Engine)(nil)
+)
+
+// tenantSettings returns the settings of tenants.
+type tenantSettings interface {
 	// Settings returns a tenant's settings, with the defaults of this worker filled in. An error means that they could not be read;
 	// callers must not decide.
 	Settings(ctx context.Context, tenant string) (tenancy.Settings, error)
@@ -62,8 +67,8 @@ type Tenants interface {
 	Latest(ctx context.Context, tenant string) (tenancy.Settings, error)
 }
 
-// Model answers prompts.
-type Model interface {
+// modelRouter answers prompts.
+type modelRouter interface {
 	// Answer asks the model once. It calls progress as text streams in. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE (with
 	// RetryAfter if known) may be retried, others may not.
 	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
@@ -71,8 +76,8 @@ type Model interface {
 	Check(model string) error
 }
 
-// Composer reads execution specs and works out the next moves of their runs.
-type Composer interface {
+// composer reads execution specs and works out the next moves of their runs.
+type composer interface {
 	// Load reads an execution spec as a tool. Errors carry line, path and hint.
 	Load(document string, body []byte) (plan.Tool, error)
 	// Advance works out the next move of a run of the spec from its state (empty at the beginning). It is pure: the same facts give
@@ -80,21 +85,21 @@ type Composer interface {
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.Facts, at plan.Situation) (plan.Move, error)
 }
 
-// Extractor reads entity types and works out the next moves of extractions.
-type Extractor interface {
+// extractor reads entity types and works out the next moves of extractions.
+type extractor interface {
 	// Begin returns the extraction that a call runs, after checking that its principal may run it. tool is a tool that fills entities. An
 	// error becomes the call's result (NOT_FOUND, NOT_PERMITTED or INVALID_INPUT), except UNAVAILABLE, which asks for a retry.
 	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error)
 	// Sources returns the sources that an entity's values may be based on, as far as the principal may read them. body is the document of
 	// the entity's type.
 	Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (entity.Sources, error)
-	// Advance works out the next move for the document of an entity type, like Composer.Advance. An extraction of many entities has
+	// Advance works out the next move for the document of an entity type, like that of a composer. An extraction of many entities has
 	// no version and no document. The situation's input is the input of the Extraction or, for many entities, that of the call.
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.ExtractionFacts, at plan.Situation) (plan.Move, error)
 }
 
-// Runs finds workflow runs and sends signals to them.
-type Runs interface {
+// workflowRuns finds workflow runs and sends signals to them.
+type workflowRuns interface {
 	// Open reports whether the workflow of a tenant's session is running. A workflow of another tenant with the same id does not count.
 	Open(ctx context.Context, tenant, session string) (bool, error)
 	// Ended returns the ids that have an ended run. Another run with the same id may still be open. Temporal lists a run as ended only
@@ -102,51 +107,28 @@ type Runs interface {
 	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
 	// Ending says how the latest run of a tenant's workflow was ended, or is being ended, by somebody else. A workflow of another tenant with the
 	// same id does not count.
-	Ending(ctx context.Context, tenant, workflowID string) (Ending, error)
+	Ending(ctx context.Context, tenant, workflowID string) (ledger.Ending, error)
 	// ResetReason returns the reason that was given for the reset from which a run came.
 	ResetReason(ctx context.Context, workflowID, runID string) (string, error)
 	// Settled tells a workflow that a call which it considers unknown was settled. It returns no error if the workflow has ended.
 	Settled(ctx context.Context, workflowID string, call protocol.Settlement) error
 }
 
-// Ending describes how a workflow ended, according to Temporal.
-type Ending struct {
-	How EndedHow
-	// Reason is the reason that was given with the request. Identity is how the sender of the request called itself. Nobody checks either.
-	Reason, Identity string
-}
-
-// EndedHow says how a workflow was ended.
-type EndedHow int
-
-// The ways in which a workflow is ended.
-const (
-	// EndedSomehow means that Temporal does not say.
-	EndedSomehow EndedHow = iota
-	// EndedItself means that nobody but the workflow itself or its parent ended it.
-	EndedItself
-	EndedCanceled
-	EndedTerminated
-	EndedTimedOut
-	// EndedGone means that Temporal does not know the workflow.
-	EndedGone
-)
-
-// Bundles reports which bundles each tenant has. A tenant cannot see the contents of other bundles.
-type Bundles interface {
+// bundleNames reports which bundles each tenant has. A tenant cannot see the contents of other bundles.
+type bundleNames interface {
 	// BundleNames lists the bundles that a tenant has. The answer may be up to a second old.
 	BundleNames(ctx context.Context, tenant string) ([]string, error)
 }
 
-// Servers checks the statements of servers about the principals for whom they send requests.
-type Servers interface {
+// serverVerifier checks the statements of servers about the principals for whom they send requests.
+type serverVerifier interface {
 	// Verify checks a signed statement against the wanted one. at is when Temporal recorded the request, or now. The error is
 	// NOT_PERMITTED.
 	Verify(ctx context.Context, text string, want protocol.Statement, at time.Time) (protocol.Statement, error)
 }
 
-// Budgets charges calls to the budgets of tenants. The Model asks models within the same budgets.
-type Budgets interface {
+// budgetMeter charges calls to the budgets of tenants. The Model asks models within the same budgets.
+type budgetMeter interface {
 	// Priced reports whether the calls of a tool have a price, so that each must be reserved before it runs.
 	Priced(ctx context.Context, tenant, tool string) (bool, error)
 	// Charge runs an attempt of a call and charges its price. If the budget does not allow it, the result says that nothing happened.
@@ -159,8 +141,8 @@ type Budgets interface {
 	Limits(ctx context.Context, tenant string, used []budget.Used) (currency string, states []protocol.BudgetState, err error)
 }
 
-// RateLimits holds back calls that would exceed the rate limits of their tenants.
-type RateLimits interface {
+// rateLimiter holds back calls that would exceed the rate limits of their tenants.
+type rateLimiter interface {
 	// Limited reports whether a limit may concern the calls of a tool, so that each attempt must ask before it begins. An empty name stands
 	// for starts of sessions.
 	Limited(ctx context.Context, tenant, tool string) (bool, error)
