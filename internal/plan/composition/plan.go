@@ -1,12 +1,107 @@
+// Package composition decides what a composition does next. A [Plan] is an execution spec with its expressions compiled. [Plan.Advance] takes
+// the state of a run and what has happened since, and returns the new state and what to do: calls to admit, values to keep, events to
+// write, and when to look again. The caller does all this; the package has no side effects and does not depend on the store, Temporal or
+// tools. So a run gives the same result however often, and wherever, it is resumed.
+//
+// The state mirrors the plan for the steps that are running. For a finished step it records only where the result is: in the ledger under
+// the step's path, among the kept values, or nowhere if no expression reads it. For a loop it holds a cursor and the open items, so neither
+// its size nor the work of a move grows with the number of finished items. Conditions, lists and inputs are evaluated once and never again.
+//
+// Kept values are stored under these paths: the path of a step (its result), the path of a loop with #n (its list, in chunks), vars.<name>,
+// and #n for the n-th note on how to undo a step that succeeded. Only vars are written more than once.
 package composition
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"time"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/plan/docpreview"
+	"github.com/jig-run/jig/spec"
 )
+
+// These are short names for the types that this package shares with the callers that store its moves. Package plan declares them.
+type (
+	// Facts gives Advance access to the calls and values of the run.
+	Facts = plan.Facts
+	// Call is the state of a step's call.
+	Call = plan.StepCall
+	// Situation is the context of a run, besides its state.
+	Situation = plan.Situation
+	// Event is an `event` signal that the session received.
+	Event = plan.ReceivedEvent
+	// Move is the result of [Plan.Advance]. The caller stores it in one transaction, as a whole or not at all.
+	Move = plan.Move
+	// Ask is a call to admit. A prompt step calls prompt.direct, prompt.skill or agent.run, a composition step calls the composition by name,
+	// and a task step calls tasks.run or tasks.start. If a prompt step that calls agent.run has a schema, the agent is sent the schema with its task, and the
+	// answer in the step's data is parsed JSON.
+	Ask = plan.Ask
+)
+
+// Engine computes moves for documents and caches the most recently used plans. It is safe for concurrent use.
+type Engine struct{ plans plan.Cache[*compiled] }
+
+// compiled holds the plan and the tool of a document.
+type compiled struct {
+	plan    *Plan
+	tool    jig.Tool
+	preview *docpreview.Program
+}
+
+// NewEngine returns an Engine with an empty cache.
+func NewEngine() *Engine { return &Engine{plans: plan.NewCache[*compiled]()} }
+
+// Load reads an execution spec and returns its tool, whose calls run as workflows. document is the file name for error messages. The error
+// is a [spec.Problems] if the spec is not valid.
+func (e *Engine) Load(document string, body []byte) (plan.Tool, error) {
+	entry, err := e.plan(document, body)
+	if err != nil {
+		return plan.Tool{}, err
+	}
+	loaded := plan.Tool{Contract: entry.tool}
+	if entry.preview != nil {
+		loaded.Preview = func(ctx context.Context, input []byte, inv jig.Invocation, read plan.Read) (jig.Preview, error) {
+			entry, err := e.plan(document, body) // from the cache, which bounds the memory that compiled documents take
+			if err != nil {
+				return jig.Preview{}, err
+			}
+			return entry.preview.Preview(ctx, inv, input, read)
+		}
+	}
+	return loaded, nil
+}
+
+// Advance calls [Plan.Advance] for the document with this body. version is the version that the run began with; a body of another version is
+// refused as INTERNAL.
+func (e *Engine) Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts Facts, at Situation) (Move, error) {
+	entry, err := e.plan("", body)
+	if err != nil {
+		return Move{}, err
+	}
+	if err := entry.plan.CheckVersion("run", version); err != nil {
+		return Move{}, err
+	}
+	return entry.plan.Advance(ctx, state, facts, at)
+}
+
+func (e *Engine) plan(document string, body []byte) (*compiled, error) {
+	return e.plans.Get(body, func() (*compiled, error) {
+		x, err := spec.LoadExecution(cmp.Or(document, "the execution spec"), body)
+		if err != nil {
+			return nil, err
+		}
+		p, err := Compile(x)
+		if err != nil {
+			return nil, err
+		}
+		preview, err := docpreview.Compile(x)
+		return &compiled{plan: p, tool: x.Tool, preview: preview}, err
+	})
+}
 
 // Plan is an execution spec that is ready to run: its steps as nodes, its expressions compiled. It is safe for concurrent use.
 type Plan struct {

@@ -1,6 +1,24 @@
+// Package extraction decides how the fields of an entity are filled. A [Plan] is an entity type whose tasks form a graph, with its expressions
+// compiled. [Plan.Advance] takes the state of an extraction and what has happened since, and returns the new state and what to do: calls to
+// admit, values to keep, events to write, and when to look again. The caller does all this; the package has no side effects and does not
+// depend on the store, Temporal, tools or models. So an extraction gives the same result however often, and wherever, it is resumed. A move
+// of an extraction is stored in the same way as a move of a composition.
+//
+// A task begins as soon as every task that it depends on has its value, in the order of the document, with at most max_parallel tasks
+// running at once; a task that waits for its next attempt counts as running. Tasks that make no call (compute, citations) are evaluated
+// within the move. When a task fails, the tasks that depend on it are skipped and nothing else happens: an extraction with failed tasks is
+// a result, not an error.
+//
+// A task can read the values of the tasks that it depends on, directly or not. It can also read the fields of the entity that these tasks
+// fill, and those that no task fills. So the values that it reads never depend on which task was faster. The input hash of a task covers all
+// values that it reads; a refresh runs the task again if the hash has changed.
+//
+// Values are kept under two kinds of paths: the id of a task (its value) and <id># (a [Record] of how the task ended). Each is written
+// once.
 package extraction
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/jig-run/jig"
@@ -184,4 +202,51 @@ func (r Result) Earlier() map[string]Earlier {
 		all[id] = e
 	}
 	return all
+}
+
+// Load parses a document of an entity type. document is the file name for error messages.
+type Load func(document string, body []byte) (entity.Type, error)
+
+// Engine computes moves for documents and caches their plans. It is safe for concurrent use.
+type Engine struct {
+	load   Load
+	checks Checks
+	plans  plan.Cache[*Plan]
+}
+
+// NewEngine returns an Engine that parses documents with load and checks values with checks.
+func NewEngine(load Load, checks Checks) *Engine {
+	return &Engine{load: load, checks: checks, plans: plan.NewCache[*Plan]()}
+}
+
+// Advance calls [Plan.Advance] for the document with this body. version is the version of the entity type that the extraction began with; a
+// body of another version is refused as INTERNAL.
+func (e *Engine) Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts Facts, at Situation) (Move, error) {
+	p, err := e.plan(body)
+	if err != nil {
+		return Move{}, err
+	}
+	if err := p.CheckVersion("extraction", version); err != nil {
+		return Move{}, err
+	}
+	return p.Advance(ctx, state, facts, at)
+}
+
+// Type returns the entity type of the document with this body, which is parsed once. Callers must not modify it.
+func (e *Engine) Type(body []byte) (entity.Type, error) {
+	p, err := e.plan(body)
+	if err != nil {
+		return entity.Type{}, err
+	}
+	return p.kind, nil
+}
+
+func (e *Engine) plan(body []byte) (*Plan, error) {
+	return e.plans.Get(body, func() (*Plan, error) {
+		kind, err := e.load("the entity type", body)
+		if err != nil {
+			return nil, err
+		}
+		return Compile(kind, e.checks)
+	})
 }

@@ -14,6 +14,92 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
+const (
+	// maxIdle is how many times in a row a call may come back without having run.
+	maxIdle = 20
+	// firstRest is the wait before a call that came back without having run is started again. It doubles each time, up to longestRest.
+	firstRest   = time.Second
+	longestRest = 30 * time.Second
+)
+
+// idle reports whether an attempt left its call open and unchanged even though no pause holds it back.
+func idle(ran activities.Ran, err error) bool {
+	return err == nil && !ran.Paused && (ran.State == jig.CallReserved || ran.State == jig.CallExecuting)
+}
+
+// ended records the end of an attempt. A call that made no progress waits before it starts again, so that it does not loop without a
+// pause. After too many such attempts the call fails.
+func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err error) {
+	if err == nil && b.superseded(ctx, c, &ran) {
+		c.idle = 0
+		b.ran(ctx, c, ran, nil)
+		return
+	}
+	switch {
+	case !idle(ran, err):
+		c.idle = 0
+	case c.idle == maxIdle:
+		err = failure(jig.Errorf(jig.CodeUnavailable, "call %s of %s was started %d times and never ran: it is still %s",
+			c.ref.ID, c.ref.Tool, maxIdle+1, ran.State).WithHint("the workers' logs may say why; send a message to continue the session"))
+	default:
+		rest := min(firstRest<<c.idle, longestRest)
+		c.idle++
+		err = workflow.Sleep(ctx, rest)
+	}
+	b.ran(ctx, c, ran, err)
+}
+
+// superseded reports whether people decided, before an attempt returned, on the question with which it ended. ran becomes the state that the
+// store has now.
+func (b *callTable) superseded(ctx workflow.Context, c *call, ran *activities.Ran) bool {
+	changed := false
+	for c.decided && (ran.State == jig.CallWaiting || ran.State == jig.CallUnknown) {
+		c.decided = false
+		var a *activities.Activities
+		var stands activities.Ran
+		in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
+		if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Standing, in).Get(ctx, &stands); err != nil {
+			return changed // the session is being canceled
+		}
+		if stands.State != ran.State || stands.Ask != nil {
+			*ran, changed = stands, true
+		}
+	}
+	return changed
+}
+
+// listenSettled receives the signals which say that a call changed without this workflow: it was settled late, or others may decide it now, or nobody.
+func (b *callTable) listenSettled(ctx workflow.Context) {
+	for channel := signals(ctx, protocol.SignalSettled); ; {
+		var settled protocol.Settlement
+		channel.Receive(ctx, &settled)
+		workflow.GoNamed(ctx, "settled "+settled.Call, func(ctx workflow.Context) { b.look(ctx, settled.Call) })
+	}
+}
+
+// look waits until this run considers a call unknown or waits for people, and then reads the state of the call. The signal may arrive while the
+// attempt that made the call unknown has not returned yet. Anybody can send the signal, so look reads the state from the store.
+func (b *callTable) look(ctx workflow.Context, id string) {
+	var c *call
+	open := func() bool {
+		c = b.find(id)
+		return c != nil && !c.running && (c.ref.State == jig.CallUnknown || c.ref.State == jig.CallWaiting)
+	}
+	if workflow.Await(ctx, open) != nil {
+		return
+	}
+	var a *activities.Activities
+	var ran activities.Ran
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Standing, activities.RunInput{SessionRef: b.ref, Call: id}).Get(ctx, &ran)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("a settled call could not be read", "call", id, "error", err.Error())
+		return
+	}
+	if open() && (ran.State.Final() || ran.Ask != nil) {
+		b.ran(ctx, c, ran, nil)
+	}
+}
+
 // runAgent answers a call by running a child session.
 func (b *callTable) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) {
 	var a *activities.Activities

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/visible"
 )
 
 // maxOutcome limits the answer or the result in the current details, in bytes.
@@ -140,4 +142,93 @@ func temporalFlags(ctx workflow.Context) string {
 		flags += " --namespace " + namespace
 	}
 	return flags
+}
+
+// maxPreview limits the changes and the Markdown of a preview in the current details, in bytes.
+const maxPreview = 6 << 10
+
+// describePreview shows what a call will change, before anything else about the call. The tool's text stands in code spans and a code block, so
+// that it can neither imitate the lines around it nor load an image.
+func describePreview(b *strings.Builder, p *jig.Preview) {
+	if p == nil {
+		return
+	}
+	if p.Missing != "" {
+		fmt.Fprintf(b, "**No preview** of what the call will change: %s\n\n", verbatim(p.Missing))
+		return
+	}
+	fmt.Fprintf(b, "**Preview:** %s\n\n", verbatim(p.Title))
+	text := strings.Join(p.Changes, "\n\n")
+	if p.Markdown != "" {
+		text = strings.Trim(text+"\n\n"+p.Markdown, "\n")
+	}
+	if text != "" {
+		shown := jig.Cut(text, maxPreview)
+		b.WriteString(codeBlock(shown))
+		if len(shown) < len(text) {
+			b.WriteString("(cut here; `jig approvals show` prints all of it)\n")
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(b, "The approval is bound to this preview: %s\n\n", verbatim(p.Binding()))
+}
+
+// codeBlock formats text as a code block that no line of the text can close.
+func codeBlock(text string) string {
+	text = visible.Map(text, func(r rune, hidden bool) rune {
+		if r == '\n' {
+			return r
+		}
+		return withoutControls(r, hidden)
+	})
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "text\n" + text + "\n" + fence + "\n"
+}
+
+// describeWaits lists the steps that wait for events or times, with the commands that send the events.
+func describeWaits(b *strings.Builder, sessionID, flags string, waits []jig.Wait) {
+	for _, w := range waits {
+		if b.Len() > maxDetails {
+			return
+		}
+		fmt.Fprintf(b, "\nWaits: %s\n", verbatim(w.String()))
+		if to := cmp.Or(w.SessionID, sessionID); w.Event != "" {
+			fmt.Fprintf(b, "\n```\njig event %s %s --data '{}'\n%s\n```\n", to, w.Event,
+				signalCommand(to, flags, protocol.SignalEvent, fmt.Sprintf(`{"name":%q,"data":{}}`, w.Event)))
+		}
+	}
+}
+
+// answerCommands returns commands of the stock Temporal CLI that answer a waiting call, ready to paste into a shell. They contain text
+// that a model wrote. An apostrophe would end the shell quotation, so it is written as a JSON escape. The lines are short enough for the
+// Web UI's pane. flags says how to reach Temporal; see temporalFlags.
+func answerCommands(sessionID, flags string, p jig.Pending) []string {
+	signal := func(name, input string) string { return signalCommand(sessionID, flags, name, input) }
+	if p.Kind == jig.PendingQuestion {
+		value := `"…"`
+		if p.Question != nil && len(p.Question.Options) > 0 {
+			value = string(p.Question.Options[0])
+		}
+		return []string{signal(protocol.SignalAnswer, fmt.Sprintf(`{"call":%q,"value":%s,"by":"YOU"}`, p.Call, value))}
+	}
+	if p.Kind == jig.PendingReconcile {
+		attempt := ""
+		if p.Attempt > 1 {
+			attempt = fmt.Sprintf(`,"attempt":%d`, p.Attempt)
+		}
+		return []string{signal(protocol.SignalReconcile, fmt.Sprintf(`{"call":%q%s,"outcome":"happened","by":"YOU"}`, p.Call, attempt))}
+	}
+	return []string{
+		signal(protocol.SignalApprove, fmt.Sprintf(`{"call":%q,"by":"YOU"}`, p.Call)),
+		signal(protocol.SignalDeny, fmt.Sprintf(`{"call":%q,"by":"YOU","reason":"…"}`, p.Call)),
+	}
+}
+
+// signalCommand returns the command of the stock Temporal CLI that sends a signal to a session. See [answerCommands].
+func signalCommand(sessionID, flags, name, input string) string {
+	return fmt.Sprintf("temporal workflow signal%s \\\n  --workflow-id %s --name %s \\\n  --input '%s'",
+		flags, sessionID, name, strings.ReplaceAll(visible.JSON(input), "'", `\u0027`))
 }
