@@ -1,7 +1,12 @@
 package starter
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,6 +14,9 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/duration"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/suggest"
+	"github.com/jig-run/jig/spec"
 )
 
 // pendingFlags are the flags that filter the waiting calls.
@@ -143,4 +151,124 @@ func (a *app) printPending(ctx context.Context, e engine, session string, page c
 		a.say("there is more: --after %s", page.Next)
 	}
 	return nil
+}
+
+func (a *app) showCommand() *cobra.Command {
+	document := ""
+	cmd := &cobra.Command{
+		Use:   "show SESSION [CALL]",
+		Short: "Show a waiting call with its full arguments",
+		Long: `Show a waiting call with its full arguments; lists and events shorten long ones to 2 KiB. The digest covers exactly these arguments:
+an approval with --digest is refused if anything has changed since. Without CALL, it shows the only call that waits in the session.
+With --document it prints only the whole text of one of the documents that the call registers or installs.
+For a call that waits for approval, it says whether the tool's contract or what the call would change is different now; that is found out at most
+once a minute, and changes nothing.
+Earlier decisions about calls of the tool are shown with the difference between the arguments.
+JSON output: {"pending": …, "input": …, "comparison": …, "similar": […], "to_sign": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
+		Example: `  jig approvals show ses_… 3.1
+  jig approvals show ses_… 1.1 --document 'policy shop'`,
+		Args: sessionArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				session, call, err := a.waitingIn(cmd.Context(), e, args)
+				if err != nil {
+					return err
+				}
+				shown, err := e.Show(cmd.Context(), a.flags.tenant, session, call)
+				if err != nil {
+					return err
+				}
+				if document != "" {
+					return a.showDocument(shown.Input, document)
+				}
+				pending := &shown.Pending
+				pending.SessionID = cmp.Or(pending.SessionID, session)
+				if a.json() {
+					if a.server == nil { // a server answers about the principal of the credential
+						shown = shown.By(a.flags.as)
+					}
+					return a.printJSON(shown)
+				}
+				pending.Input, pending.Truncated = shown.Input, false
+				k := a.cards(cmd.Context(), e, []jig.Pending{*pending})[0]
+				k.comparison = shown.Comparison
+				return a.print("%s %s\n  digest %s\n%s%s", k.SessionID, a.cardText(a.out, k), k.Digest, similarText(a.out, shown.Similar), a.commandsText(a.out, k))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&document, "document", "", "print only this document: its file, its name, or its kind and name")
+	return cmd
+}
+
+// waitingIn returns where the call that a user names waits. If only the session is named, it is the only call that waits there.
+func (a *app) waitingIn(ctx context.Context, e engine, args []string) (session, call string, err error) {
+	session = a.session(args[0])
+	if len(args) > 1 {
+		return a.locatedOne(ctx, e, session, args[1])
+	}
+	p, err := a.single(ctx, e, jig.PendingFilter{SessionID: session}, "in session "+session, "for a person", func(p jig.Pending) string {
+		return a.command("approvals", "show", p.SessionID, p.Call)
+	})
+	return p.SessionID, p.Call, err
+}
+
+// similarText formats earlier decisions about calls of the same tool.
+func similarText(c palette, list []protocol.SimilarDecision) string {
+	var b strings.Builder
+	for _, s := range list {
+		difference := "the same arguments"
+		if s.Difference != "" {
+			difference = "the difference to its arguments:"
+		}
+		b.WriteString(c.dim(fmt.Sprintf("  earlier: %s %s, %s by %s, %s; %s", oneLine(s.SessionID, 0), oneLine(s.Call, 0), s.Answer, oneLine(s.By, 80),
+			s.At.Format(time.RFC3339), difference)) + "\n")
+		if s.Difference != "" {
+			b.WriteString(indent(safeText(s.Difference), "    ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// givenDocument is a document among the arguments of catalog.put or bundle.install.
+type givenDocument struct {
+	Path string `json:"path"`
+	Body string `json:"body"`
+}
+
+// names returns the texts that name the document on the command line. A document that cannot be read has only its file.
+func (d givenDocument) names() []string {
+	doc, problems := spec.Load(d.Path, []byte(d.Body))
+	if len(problems.Errors()) > 0 {
+		return []string{d.Path}
+	}
+	return []string{d.Path, doc.Name, string(doc.Kind) + " " + doc.Name}
+}
+
+// showDocument prints one of the documents among the arguments of a call.
+func (a *app) showDocument(input json.RawMessage, name string) error {
+	var in struct{ Documents, Files []givenDocument }
+	if err := json.Unmarshal(input, &in); err != nil {
+		return jig.Errorf(jig.CodeNotFound, "the call has no documents").WithField("document")
+	}
+	all := slices.Concat(in.Documents, in.Files)
+	var found []givenDocument
+	var known []string
+	for _, d := range all {
+		names := d.names()
+		known = append(known, names[len(names)-1])
+		if slices.Contains(names, name) {
+			found = append(found, d)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return jig.Errorf(jig.CodeNotFound, "the call has no documents").WithField("document").WithHint("leave out --document")
+	case len(found) == 0:
+		return jig.Errorf(jig.CodeNotFound, "the call has no document %q", name).WithField("document").WithHint(suggest.OrKnown(name, known))
+	case len(found) > 1:
+		return usagef("%d documents of the call are called %q: name the file", len(found), name)
+	case a.json():
+		return a.printJSON(found[0])
+	}
+	return a.print("%s", strings.TrimSuffix(safeText(found[0].Body), "\n"))
 }

@@ -1,12 +1,18 @@
 package starter
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -122,4 +128,152 @@ func wholeRecord(r protocol.CallRecord) protocol.CallRecord {
 	r.Input = rawOrNil(r.Input)
 	r.Result = callReport(protocol.CallResult{Result: r.Result}).Result
 	return r
+}
+
+func (a *app) transcriptCommand() *cobra.Command {
+	var instructions bool
+	cmd := &cobra.Command{
+		Use:   "transcript SESSION",
+		Short: "Print what was asked, said and done in a session",
+		Long: `Print what was asked and said in a session, and its calls with their outcome, oldest first. Inputs and results of calls are shortened to
+2 KiB ("jig result SESSION CALL" prints them in full), other texts to 32 KiB.
+JSON output: {"session_id", "opening": {"agent", "model", "instructions", "input", …}, "entries": [{"kind": "message"|"turn"|"call", …}]}.`,
+		Example: `  jig transcript ses_…
+  jig transcript ses_… --instructions
+  jig transcript ses_… --output json | jq -r '.entries[] | select(.kind == "turn").text'`,
+		Args: sessionArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				return a.transcript(cmd.Context(), e, a.session(args[0]), instructions)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&instructions, "instructions", false, "also print the agent's instructions")
+	return cmd
+}
+
+// transcript prints a transcript, page by page as text, or as one JSON document.
+func (a *app) transcript(ctx context.Context, e engine, id string, instructions bool) error {
+	var all protocol.TranscriptPage
+	pass, cursor := 0, ""
+	for {
+		page, err := e.Transcript(ctx, a.flags.tenant, id, cursor)
+		if err != nil {
+			return err
+		}
+		if a.json() {
+			if cursor == "" {
+				all = page
+			} else {
+				all.Entries = append(all.Entries, page.Entries...)
+			}
+		} else if pass, err = a.printTranscript(page, instructions, pass); err != nil {
+			return err
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	if all.Next = ""; a.json() {
+		all.Entries = append([]protocol.TranscriptEntry{}, all.Entries...)
+		return a.printJSON(all)
+	}
+	return nil
+}
+
+// printTranscript prints a page. It returns the pass of its last entry, so that each pass is announced once.
+func (a *app) printTranscript(page protocol.TranscriptPage, instructions bool, pass int) (last int, err error) {
+	if page.Opening != nil {
+		if err := a.printOpening(page, instructions); err != nil {
+			return pass, err
+		}
+	}
+	for _, entry := range page.Entries {
+		if entry.Pass != pass {
+			pass = entry.Pass
+			if err := a.print("\n%s", a.out.dim(fmt.Sprintf("pass %d", pass))); err != nil {
+				return pass, err
+			}
+		}
+		if err := a.print("%s", a.entryText(entry)); err != nil {
+			return pass, err
+		}
+	}
+	return pass, nil
+}
+
+func (a *app) printOpening(page protocol.TranscriptPage, instructions bool) error {
+	o := page.Opening
+	rows := [][]string{{"session", a.out.bold(oneLine(page.SessionID, 0))}, {"agent", oneLine(o.Agent, 0)}}
+	if o.Model != "" {
+		rows = append(rows, []string{"model", oneLine(o.Model, 0)})
+	}
+	rows = append(rows, []string{"started", o.At.Local().Format(time.DateTime) + " by " + oneLine(o.RequestedBy, 0)})
+	if len(o.Input) > 0 && string(o.Input) != "{}" {
+		rows = append(rows, []string{"input", compact(o.Input, 400)})
+	}
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if !instructions || o.Instructions == "" {
+		return nil
+	}
+	return a.print("\n%s\n%s", a.out.dim("instructions"), indent(safeText(o.Instructions), "  "))
+}
+
+// entryText formats an entry for people.
+func (a *app) entryText(entry protocol.TranscriptEntry) string {
+	if entry.Kind == protocol.EntryCall {
+		return a.callText(entry)
+	}
+	who := a.out.cyan(oneLine(cmp.Or(entry.By, "user"), 40))
+	if entry.Kind == protocol.EntryTurn {
+		who = a.out.bold(oneLine(cmp.Or(entry.Model, "model"), 80))
+	}
+	text := indent(safeText(entry.Text), "  ")
+	if entry.Truncated {
+		text += "\n  " + a.out.dim("(cut)")
+	}
+	return who + "\n" + text
+}
+
+func (a *app) callText(entry protocol.TranscriptEntry) string {
+	head := fmt.Sprintf("%s %s %s", oneLine(entry.Call, 0), a.out.bold(oneLine(entry.Tool, 80)), a.statusWord(a.out, string(entry.Status)))
+	if entry.EditedBy != "" {
+		head += ", changed by " + oneLine(entry.EditedBy, 40)
+	}
+	lines := []string{head}
+	if text := compact(entry.Input, 400); text != "" && text != "{}" {
+		lines = append(lines, "  "+a.out.dim("in  ")+text)
+	}
+	out := oneLine(entry.Summary, 400)
+	if entry.Error != nil {
+		out = oneLine(string(entry.Error.Code)+": "+entry.Error.Message, 400)
+	}
+	if data := compact(entry.Result, 400); data != "" && data != "null" && entry.Error == nil {
+		out = strings.TrimSpace(out + " " + a.out.dim(data))
+	}
+	if out != "" {
+		lines = append(lines, "  "+a.out.dim("out ")+out)
+	}
+	if entry.Child != "" {
+		lines = append(lines, "  → "+oneLine(entry.Child, 0))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// compact formats a JSON value on one line, cut after limit characters.
+func compact(raw json.RawMessage, limit int) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return oneLine(string(raw), limit)
+	}
+	b, err := jsontext.Encode(v)
+	if err != nil {
+		return oneLine(string(raw), limit)
+	}
+	return oneLine(string(b), limit)
 }

@@ -3,12 +3,17 @@ package starter
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -136,4 +141,206 @@ func (a *app) printSessions(page protocol.SessionsPage) error {
 		a.say("there is more: --after %s", page.Next)
 	}
 	return nil
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:        "status SESSION|ENTITY",
+		SuggestFor: []string{"show"},
+		Short:      "Show the status of a session and its waiting calls, or the progress of an entity's extraction",
+		Example: `  jig status ses_…
+  jig status ent_…
+  jig status ses_… --output json | jq .pending`,
+		Args: sessionArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				if isEntity(args[0]) {
+					return a.entityStatus(cmd.Context(), e, args[0])
+				}
+				view, err := e.Status(cmd.Context(), a.flags.tenant, a.session(args[0]))
+				if err != nil {
+					return err
+				}
+				if view.Answer, err = e.Answer(cmd.Context(), a.flags.tenant, view); err != nil {
+					return err
+				}
+				if view.Output, err = a.wholeOutput(cmd.Context(), e, view); err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(wholeLists(view))
+				}
+				return a.printStatus(cmd.Context(), e, view)
+			})
+		},
+	}
+}
+
+// wholeLists replaces nil lists with empty ones, so that programs always get a list.
+func wholeLists(view jig.SessionView) jig.SessionView {
+	if view.Pending == nil {
+		view.Pending = []jig.Pending{}
+	}
+	if view.Calls == nil {
+		view.Calls = []jig.CallView{}
+	}
+	return view
+}
+
+func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) error {
+	rows := [][]string{
+		{"session", a.out.bold(view.SessionID)},
+		{"agent", agentName(view.Agent)},
+		{"status", a.statusWord(a.out, string(view.Status))},
+		{"pass", fmt.Sprint(view.Pass)},
+	}
+	if view.Reason != "" {
+		rows = append(rows, []string{"reason", oneLine(view.Reason, 0)})
+	}
+	for _, p := range view.Paused {
+		rows = append(rows, []string{"paused", a.out.yellow(pauseText(p))})
+	}
+	for _, why := range view.Held {
+		rows = append(rows, []string{"held back", a.out.yellow(oneLine(why, 0))})
+	}
+	for _, w := range view.Waits {
+		rows = append(rows, []string{"waits", a.out.yellow(oneLine(w.String(), 0))})
+		if w.Event != "" {
+			rows = append(rows, []string{"", a.eventCommandFor(cmp.Or(w.SessionID, view.SessionID), w)})
+		}
+	}
+	if view.Error != nil {
+		rows = append(rows, []string{"error", a.out.red(oneLine(view.Error.Error(), 0))})
+	}
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if len(view.Calls) > 0 {
+		if err := a.print(""); err != nil {
+			return err
+		}
+		calls := make([][]string, 0, len(view.Calls))
+		for _, call := range view.Calls {
+			text := call.Summary
+			if call.Error != nil {
+				text = string(call.Error.Code) + ": " + call.Error.Message
+			}
+			if call.Child != "" && !call.Status.Final() {
+				text = "→ " + call.Child
+			}
+			took := shortDuration(time.Duration(call.DurationMS) * time.Millisecond)
+			calls = append(calls, []string{oneLine(call.Call, 0), oneLine(call.Tool, 80), a.statusWord(a.out, string(call.Status)), took, oneLine(text, 100)})
+		}
+		if err := table(a.stdout, calls); err != nil {
+			return err
+		}
+	}
+	for i := range view.Pending {
+		view.Pending[i].SessionID = cmp.Or(view.Pending[i].SessionID, view.SessionID)
+	}
+	for _, k := range a.cards(ctx, e, view.Pending) {
+		if err := a.printCard(k, "\n"); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(view.Output) > 0:
+		return a.print("\n%s", safeText(prettyJSON(view.Output)))
+	case view.Answer != "":
+		return a.print("\n%s", safeText(view.Answer))
+	}
+	return nil
+}
+
+// agentName returns the name of a session's agent for people: "none" for a call that was made without one.
+func agentName(name string) string {
+	if name == jig.CallAgent {
+		return "none"
+	}
+	return name
+}
+
+// wholeOutput returns a session's whole output, or nil if there is none. If the view has only the beginning, it fetches the rest.
+func (a *app) wholeOutput(ctx context.Context, e engine, view jig.SessionView) (json.RawMessage, error) {
+	result := &jig.ToolResult{Data: view.Output}
+	if view.OutputArtifact != "" {
+		result.Artifacts = []string{view.OutputArtifact}
+	}
+	whole, err := e.WholeResult(ctx, a.flags.tenant, client.CallResult{SessionID: view.SessionID, Result: result})
+	if err != nil {
+		return nil, err
+	}
+	return rawOrNil(whole.Data), nil
+}
+
+// statusWord colors the status of a session or a call.
+func (a *app) statusWord(c palette, status string) string {
+	switch status {
+	case string(jig.StatusCompleted), string(jig.CallSucceeded):
+		return c.green(status)
+	case string(jig.StatusFailed), string(jig.CallDenied), string(jig.CallExpired), string(jig.StatusCanceled):
+		return c.red(status)
+	case string(jig.StatusInputRequired), string(jig.CallWaiting), string(jig.CallUnknown):
+		return c.yellow(status)
+	default:
+		return status
+	}
+}
+
+// callsInWords summarizes the calls by status.
+func callsInWords(c map[jig.CallStatus]int) string {
+	var parts []string
+	total := 0
+	for status, n := range c {
+		total += n
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	slices.Sort(parts)
+	if total == 0 {
+		return "no calls"
+	}
+	return plural(total, "call", "calls") + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// arguments accepts between least and most arguments; if most is 0, there is no upper limit. The error quotes the arguments from the
+// command's usage line.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && (most == 0 || len(args) <= most) {
+			return nil
+		}
+		_, needed, _ := strings.Cut(cmd.Use, " ")
+		return usagef("%s given; expected %s", plural(len(args), "argument is", "arguments are"), needed)
+	}
+}
+
+// given formats a flag's value for a message.
+func given(value string) string {
+	if value == "" {
+		return "missing"
+	}
+	return strconv.Quote(value)
+}
+
+// session returns the id of the session that an argument names.
+func (a *app) session(arg string) string { return jig.SessionID(a.flags.tenant, arg) }
+
+// sessionArgs accepts a session id followed by call ids: between least and most arguments in total; if most is 0, there is no upper limit.
+func sessionArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := arguments(least, most)(cmd, args); err != nil || len(args) == 0 {
+			return err
+		}
+		if err := jig.CheckSessionID(args[0]); err != nil {
+			return usage(err)
+		}
+		for _, call := range args[1:] {
+			if _, _, _, err := jig.ParseCallID(call); err != nil {
+				return usage(err)
+			}
+		}
+		return nil
+	}
 }

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -107,3 +109,125 @@ func used(spent, reserved, limit string) string {
 	}
 	return text
 }
+
+func (a *app) statisticsCommand() *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "statistics",
+		Short: "Show approval statistics: waiting calls, time to decision, expiry",
+		Long: `Show approval statistics: what is waiting and for how long, how recent approvals ended, and how long people took to decide, per
+reviewer and per tool. An approval that needs several people counts for the person who completed it; "votes" counts every vote.
+JSON output: the statistics as one document, with times in seconds.`,
+		Example: `  jig approvals statistics
+  jig approvals statistics --since 7d --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from, err := ago("--since", since, time.Now())
+			if err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(e engine) error {
+				f, err := e.Statistics(cmd.Context(), a.flags.tenant, from)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(f)
+				}
+				return a.printStatistics(f)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "30d", "how far back to count decisions")
+	return cmd
+}
+
+func (a *app) printStatistics(f protocol.ApprovalStats) error {
+	waits := "no call"
+	if f.Open.Count > 0 {
+		var kinds []string
+		for _, kind := range []jig.PendingKind{jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion} {
+			if n := f.Open.Kinds[kind]; n > 0 {
+				kinds = append(kinds, fmt.Sprintf("%d %s", n, kind))
+			}
+		}
+		waits = fmt.Sprintf("%d (%s); the oldest for %s, half of them for %s or more", f.Open.Count, strings.Join(kinds, ", "),
+			lasting(f.Open.Age.Max), lasting(f.Open.Age.P50))
+	}
+	rows := [][]string{{"waiting", waits}, {"ended", a.outcomes(f)}}
+	if f.Decided.Time.Max > 0 {
+		rows = append(rows, []string{"time to decision", fmt.Sprintf("half within %s, 90%% within %s, the longest %s",
+			lasting(f.Decided.Time.P50), lasting(f.Decided.Time.P90), lasting(f.Decided.Time.Max))})
+	}
+	rows = append(rows, []string{"expiry rate", percent(f.Decided.ExpiryRate)})
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if len(f.Reviewers) > 0 {
+		rows = [][]string{{"REVIEWER", "APPROVED", "DENIED", "VOTES", "MEDIAN"}}
+		for _, r := range f.Reviewers {
+			rows = append(rows, []string{oneLine(r.By, 60), strconv.Itoa(r.Approved), strconv.Itoa(r.Denied), strconv.Itoa(r.Votes), lasting(r.Median)})
+		}
+		if err := a.printTable(rows); err != nil {
+			return err
+		}
+	}
+	if len(f.Tools) > 0 {
+		rows = [][]string{{"TOOL", "WAITING", "DECIDED", "APPROVED", "EXPIRED", "MEDIAN"}}
+		for _, r := range f.Tools {
+			approved := "–"
+			if r.Decided > 0 {
+				approved = percent(r.ApprovedShare)
+			}
+			rows = append(rows, []string{
+				oneLine(r.Tool, 60), strconv.Itoa(r.Open), strconv.Itoa(r.Decided), approved, strconv.Itoa(r.Expired), lasting(r.Median),
+			})
+		}
+		return a.printTable(rows)
+	}
+	return nil
+}
+
+// printTable prints an empty line and then a table.
+func (a *app) printTable(rows [][]string) error {
+	if err := a.print(""); err != nil {
+		return err
+	}
+	return table(a.stdout, rows)
+}
+
+func (a *app) outcomes(f protocol.ApprovalStats) string {
+	text := fmt.Sprintf("%d since %s", f.Decided.Count, f.Since.Local().Format(time.DateTime))
+	var parts []string
+	for _, o := range []protocol.ApprovalOutcome{
+		protocol.OutcomeApproved, protocol.OutcomeGranted, protocol.OutcomeDenied, protocol.OutcomeExpired, protocol.OutcomeReplaced, protocol.OutcomeCanceled,
+	} {
+		if n := f.Decided.Outcomes[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text
+}
+
+// lasting formats a number of seconds with one or two units.
+func lasting(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	day := 24 * time.Hour
+	switch {
+	case seconds <= 0:
+		return "–"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(1, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 2*day:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%dh", d/day, int(d.Hours())%24)
+	}
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
