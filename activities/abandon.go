@@ -31,7 +31,7 @@ func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, er
 
 // abandon ends a composition in its current state and cancels its open calls. by says who ended it; nil if nobody did.
 func (c *composition) abandon(ctx context.Context, by *audit.Entry, failed jig.ToolResult) error {
-	window, err := c.store.FrameWindow(ctx, c.root.Tenant, c.root.SessionID, c.root.ID)
+	window, err := c.Store.FrameWindow(ctx, c.root.Tenant, c.root.SessionID, c.root.ID)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c *composition) abandon(ctx context.Context, by *audit.Entry, failed jig.T
 	for _, call := range window.Calls {
 		m.Cancel = append(m.Cancel, call.ID)
 	}
-	err = c.store.MoveFrame(ctx, m)
+	err = c.Store.MoveFrame(ctx, m)
 	if jig.CodeOf(err) == jig.CodeConflict {
 		return jig.Errorf(jig.CodeUnavailable, "a worker was still working on the composition of call %s: %w", c.root.ID, err)
 	}

@@ -21,7 +21,8 @@ import (
 )
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
-// sweeper closes no sessions, workflows are not told about late settlements, and the audit does not say who ended sessions. Without Bundles no tenant has bundles.
+// sweeper closes no sessions, workflows are not told about late settlements, and the audit does not say who ended sessions. Without Bundles no
+// tenant has bundles.
 type Deps struct {
 	Store       Store
 	Catalog     toolRegistry
@@ -56,34 +57,15 @@ type Deps struct {
 
 // Activities implements the engine's activities. Register it with a worker, and register RunTool again under the name of each tool.
 type Activities struct {
-	store       Store
-	catalog     toolRegistry
-	policy      policyEngine
-	model       modelRouter
-	pace        pace
-	expressions *expr.Engine
-	composer    composer
-	extractor   extractor
-	contracts   *cache.Cache[contractKey, contract]
+	Deps
+	pace      pace
+	grants    *policy.Grants
+	contracts *cache.Cache[contractKey, contract]
 	// seen holds results that the arguments of a session's calls are compared with.
-	seen         *cache.Cache[sessionKey, []ledger.OriginCall]
-	callers      *cache.Cache[string, *atomic.Bool]
-	entityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
-	parseAgent   func(document string, body []byte) (jig.Agent, error)
-	schemas      schema.Checker
-	tenants      tenantSettings
-	grants       *policy.Grants
-	runs         workflowRuns
+	seen    *cache.Cache[sessionKey, []ledger.OriginCall]
+	callers *cache.Cache[string, *atomic.Bool]
 	// resets holds the runs whose reset is known to be in the audit.
-	resets  *cache.Cache[string, struct{}]
-	bundles bundleNames
-	servers serverVerifier
-	budgets budgetMeter
-	rates   rateLimiter
-	retries time.Duration
-	tracing *telemetry.Tracer
-	logger  *slog.Logger
-	now     func() time.Time
+	resets *cache.Cache[string, struct{}]
 }
 
 // New returns activities that use the given dependencies.
@@ -103,10 +85,14 @@ func New(d Deps) *Activities {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
+	d.RetryFor = cmp.Or(d.RetryFor, jig.DefaultRetryFor)
 	return &Activities{
-		store: d.Store, catalog: d.Catalog, policy: d.Policy, model: d.Model, expressions: d.Expressions,
-		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), seen: cache.New[sessionKey, []ledger.OriginCall](0, maxSeen), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, resets: cache.New[string, struct{}](0, maxResets), bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, retries: cmp.Or(d.RetryFor, jig.DefaultRetryFor), tracing: d.Tracing, logger: d.Logger, now: d.Now,
+		Deps:      d,
+		grants:    policy.NewGrants(),
+		contracts: cache.New[contractKey, contract](0, maxContracts),
+		seen:      cache.New[sessionKey, []ledger.OriginCall](0, maxSeen),
+		callers:   cache.New[string, *atomic.Bool](0, maxCallers),
+		resets:    cache.New[string, struct{}](0, maxResets),
 	}
 }
 

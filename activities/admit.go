@@ -50,7 +50,7 @@ type CallRef struct {
 
 // Admit decides on every call of a pass and returns the open ones. It decides only once; later runs return the stored decisions.
 func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error) {
-	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
+	state, err := a.Store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err != nil {
 		return Admitted{}, temporalError(err)
 	}
@@ -62,7 +62,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 		if err != nil {
 			return Admitted{}, temporalError(err)
 		}
-		if err := a.store.Admit(ctx, admission); err != nil {
+		if err := a.Store.Admit(ctx, admission); err != nil {
 			return Admitted{}, temporalError(err)
 		}
 		a.admitted(ctx, state.Session, admission)
@@ -187,14 +187,14 @@ func (a *Activities) approvable(
 	if err != nil {
 		return pending, nil, err
 	}
-	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.now())
+	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.Now())
 	if alone == nil {
 		return pending, nil, nil
 	}
-	if settings, err = a.tenants.Latest(ctx, cover.session.Tenant); err != nil {
+	if settings, err = a.Tenants.Latest(ctx, cover.session.Tenant); err != nil {
 		return pending, nil, err
 	}
-	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.now())
+	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.Now())
 	return pending, alone, nil
 }
 
@@ -244,7 +244,7 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	if err != nil {
 		return jig.AsError(err)
 	}
-	if c, ok := a.catalog.(filler); ok && !isDocument(tool) {
+	if c, ok := a.Catalog.(filler); ok && !isDocument(tool) {
 		filled, err := c.Fill(ctx, tool.Name, input, a.invocation(session, *call, 0, nil))
 		if err != nil {
 			return jig.AsError(err)
@@ -268,7 +268,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	if err := from.trace(ctx, session, tool, call); err != nil {
 		return policy.Ruling{}, err
 	}
-	ruling, err := a.policy.Rule(ctx, tool, *call, session, a.now())
+	ruling, err := a.Policy.Rule(ctx, tool, *call, session, a.Now())
 	if err != nil {
 		return ruling, err
 	}
@@ -280,14 +280,14 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, ledger.VersionUnreadable
 	}
 	if tool.ConcurrencyKey != "" {
-		key, err := a.expressions.ConcurrencyKey(ctx, tool.ConcurrencyKey, call.Input)
+		key, err := a.Expressions.ConcurrencyKey(ctx, tool.ConcurrencyKey, call.Input)
 		if err != nil {
 			refuse(call, jig.AsError(err))
 			return ruling, nil
 		}
 		call.ConcurrencyKey = key
 	}
-	if call.Digest, err = digest(a.store.Installation(), *call); err != nil {
+	if call.Digest, err = digest(a.Store.Installation(), *call); err != nil {
 		return ruling, err
 	}
 	if ruling.Held != "" {
@@ -316,7 +316,7 @@ func (a *Activities) pending(
 	session jig.Session, tool jig.Tool, call jig.Call, ruling policy.Ruling, settings tenancy.Settings, askers []jig.Asker,
 ) jig.Pending {
 	ruling = ruling.ByDefault(settings, tool, askers)
-	now := a.now().UTC()
+	now := a.Now().UTC()
 	expires := session.Agent.Limits.WithDefaults().ApprovalExpires
 	if ruling.Expires > 0 {
 		expires = ruling.Expires

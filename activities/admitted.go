@@ -19,7 +19,7 @@ func (a *Activities) admittedNow(ctx context.Context, session jig.Session, admis
 
 // admittedBefore reads the open calls of a pass that was admitted earlier.
 func (a *Activities) admittedBefore(ctx context.Context, session jig.Session, pass, limit int) (Admitted, error) {
-	window, err := a.store.Window(ctx, session.Tenant, session.ID, pass, limit)
+	window, err := a.Store.Window(ctx, session.Tenant, session.ID, pass, limit)
 	if err != nil {
 		return Admitted{}, err
 	}

@@ -19,7 +19,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 		return a.unreadable(ctx, in, err)
 	}
 	r := payload.Reply
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return Handled{}, err
 	}
@@ -30,7 +30,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reply: r, Now: a.now(), Voters: settings.Voters()}
+	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reply: r, Now: a.Now(), Voters: settings.Voters()}
 	request.Refusal = approval.CheckReply(r)
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call, answers: true}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
@@ -46,7 +46,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 			request.Refusal = "the answer does not fit the question: " + explain(err)
 		}
 	}
-	ruled, err := a.store.Reply(ctx, request)
+	ruled, err := a.Store.Reply(ctx, request)
 	if err != nil {
 		return Handled{}, err
 	}
@@ -61,7 +61,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 		return a.unreadable(ctx, in, err)
 	}
 	r := payload.Reconciliation
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return Handled{}, err
 	}
@@ -73,7 +73,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 		return Handled{}, err
 	}
 	request := approval.ReconcileRequest{
-		Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
+		Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.Now(),
 		Voters: settings.Voters(), Refusal: approval.CheckReconciliation(r),
 	}
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call}
@@ -85,7 +85,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	}
 	request.Principal, request.Evidence, request.Reconciliation.Token = s.principal, s.evidence, ""
 	request.Refusal = cmp.Or(request.Refusal, s.refusal)
-	ruled, err := a.store.Reconcile(ctx, request)
+	ruled, err := a.Store.Reconcile(ctx, request)
 	if err != nil {
 		return Handled{}, err
 	}

@@ -9,7 +9,7 @@ import (
 // askersOf returns those on whose word a call of a session rests that is being admitted.
 func (a *Activities) askersOf(ctx context.Context, session jig.Session, call jig.Call) ([]jig.Asker, error) {
 	call.Tenant, call.SessionID = session.Tenant, session.ID
-	return a.store.Askers(ctx, call)
+	return a.Store.Askers(ctx, call)
 }
 
 // said records that a principal puts words into a session. who is nil if the words only claim to come from by.
@@ -21,5 +21,5 @@ func (a *Activities) said(ctx context.Context, tenant, id string, who *jig.Princ
 	if asker.Principal == "" {
 		return nil
 	}
-	return a.store.Said(ctx, tenant, id, asker)
+	return a.Store.Said(ctx, tenant, id, asker)
 }

@@ -17,14 +17,14 @@ func (a *Activities) ReadAudit(ctx context.Context, in protocol.AuditRequest) (p
 }
 
 func (a *Activities) readAudit(ctx context.Context, in protocol.AuditRequest) (page protocol.AuditPage, err error) {
-	if page.HeadN, page.HeadHash, err = a.store.AuditHead(ctx, in.Tenant); err != nil {
+	if page.HeadN, page.HeadHash, err = a.Store.AuditHead(ctx, in.Tenant); err != nil {
 		return page, err
 	}
 	var rows []audit.Row
 	if in.SessionID == "" && in.Since.IsZero() && in.Until.IsZero() {
-		rows, err = a.store.AuditRows(ctx, in.Tenant, in.After, auditPageRows)
+		rows, err = a.Store.AuditRows(ctx, in.Tenant, in.After, auditPageRows)
 	} else {
-		rows, err = a.store.FindAudit(ctx, in.Tenant, in.SessionID, in.Since, in.Until, in.After, auditPageRows)
+		rows, err = a.Store.FindAudit(ctx, in.Tenant, in.SessionID, in.Since, in.Until, in.After, auditPageRows)
 	}
 	size := 0
 	for _, row := range rows {

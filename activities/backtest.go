@@ -22,11 +22,11 @@ func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) 
 
 func (a *Activities) backtest(ctx context.Context, in protocol.BacktestRequest) (protocol.BacktestPage, error) {
 	page := protocol.BacktestPage{Results: []protocol.BacktestResult{}, Tally: []protocol.BacktestCount{}}
-	tester, ok := a.policy.(backtester)
+	tester, ok := a.Policy.(backtester)
 	if !ok {
 		return page, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support backtests")
 	}
-	recorded, next, err := a.store.RecordedCalls(ctx, in.Tenant, in.Since, in.Cursor, backtestCalls)
+	recorded, next, err := a.Store.RecordedCalls(ctx, in.Tenant, in.Since, in.Cursor, backtestCalls)
 	if err != nil {
 		return page, err
 	}

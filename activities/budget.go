@@ -27,15 +27,15 @@ func (unlimited) Limits(context.Context, string, []budget.Used) (string, []proto
 
 // Usage returns what a tenant's sessions used, and how much of its budgets is used.
 func (a *Activities) Usage(ctx context.Context, in protocol.UsageRequest) (protocol.Usage, error) {
-	rows, err := a.store.Usage(ctx, in)
+	rows, err := a.Store.Usage(ctx, in)
 	if err != nil {
 		return protocol.Usage{}, temporalError(err)
 	}
-	used, err := a.store.BudgetCounters(ctx, in.Tenant, a.budgets.Periods(), in.SessionID)
+	used, err := a.Store.BudgetCounters(ctx, in.Tenant, a.Budgets.Periods(), in.SessionID)
 	if err != nil {
 		return protocol.Usage{}, temporalError(err)
 	}
 	usage := protocol.Usage{Since: in.Since.UTC(), Rows: rows}
-	usage.Currency, usage.Budgets, err = a.budgets.Limits(ctx, in.Tenant, used)
+	usage.Currency, usage.Budgets, err = a.Budgets.Limits(ctx, in.Tenant, used)
 	return usage, temporalError(err)
 }

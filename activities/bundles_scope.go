@@ -21,15 +21,15 @@ func (a *Activities) sees(ctx context.Context, tenant string, tool jig.Tool) (bo
 }
 
 func (a *Activities) bundleNames(ctx context.Context, tenant string) ([]string, error) {
-	if a.bundles == nil {
+	if a.Bundles == nil {
 		return nil, nil
 	}
-	return a.bundles.BundleNames(ctx, tenant)
+	return a.Bundles.BundleNames(ctx, tenant)
 }
 
 // code finds a Go tool that the tenant can see.
 func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, bool, error) {
-	tool, ok := a.catalog.Tool(name)
+	tool, ok := a.Catalog.Tool(name)
 	if !ok {
 		return jig.Tool{}, false, nil
 	}
@@ -41,7 +41,7 @@ func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, b
 
 // codes returns the Go tools that a tenant can see, sorted by name.
 func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, error) {
-	all := a.catalog.Tools()
+	all := a.Catalog.Tools()
 	list := make([]jig.Tool, 0, len(all))
 	for _, tool := range all {
 		seen, err := a.sees(ctx, tenant, tool)
@@ -73,7 +73,7 @@ func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", jig.Cut(name, maxNamed))
 	e.Hint = "see the catalog for the available tools"
 	e.NotExecuted = true
-	if a.bundles == nil {
+	if a.Bundles == nil {
 		return e
 	}
 	tools, err := a.tools(ctx, tenant)

@@ -72,7 +72,8 @@ func TestBundleTool_IsUnknownWithoutTheBundle(t *testing.T) {
 	l := newLibrary(t, jig.Tool{Name: "notes.tidy", Bundle: "notes"}, jig.Tool{Name: "notes.hidden", Tenants: []string{"acme"}}, jig.Tool{Name: "file.read"})
 	refused := func(tool string) string {
 		_, err := l.activities().OpenCall(t.Context(), activities.OpenCallInput{
-			SessionRef: protocol.SessionRef{Tenant: "zeta", SessionID: jig.NewSessionID()}, Tool: tool, Principal: jig.Principal{ID: "ana"},
+			SessionRef: protocol.SessionRef{Tenant: "zeta", SessionID: jig.NewSessionID()},
+			Call:       protocol.CallInput{Tool: tool, Principal: jig.Principal{ID: "ana"}},
 		})
 		e := activities.ErrorFrom(err)
 		require.NotNil(t, e)

@@ -26,12 +26,7 @@ func (a *Activities) checkStart(ctx context.Context, in protocol.CheckRequest) e
 		_, err := a.draft(ctx, OpenInput{SessionRef: ref, Start: in.Start})
 		return err
 	case in.Call != nil && in.Start == nil:
-		c := in.Call
-		_, _, err := a.draftCall(ctx, OpenCallInput{
-			SessionRef: ref, Tool: c.Tool, Document: c.Document, DocumentArtifact: c.DocumentArtifact, DocumentName: c.DocumentName,
-			Input: c.Input, InputArtifact: c.InputArtifact, Pairs: c.Pairs, Principal: c.Principal, Parent: c.Parent, ParentCall: c.ParentCall,
-			Source: c.Source, Proof: c.Proof,
-		})
+		_, _, err := a.draftCall(ctx, OpenCallInput{SessionRef: ref, Call: *in.Call})
 		return err
 	}
 	return jig.Errorf(jig.CodeInvalidInput, "give either a session or a call to check").WithField("start")

@@ -90,7 +90,7 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	if err != nil {
 		return Child{}, err
 	}
-	tool, ok := a.catalog.Tool(call.Tool)
+	tool, ok := a.Catalog.Tool(call.Tool)
 	if !ok {
 		return Child{}, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
 	}
@@ -124,14 +124,14 @@ type EndChildInput struct {
 
 // EndChild finalizes a call of an agent with the outcome of its session. It is idempotent.
 func (a *Activities) EndChild(ctx context.Context, in EndChildInput) (Ran, error) {
-	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, in.Call)
+	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {
 		return Ran{}, temporalError(err)
 	}
 	if call.Status.Final() {
 		return result(call), nil
 	}
-	session, err := a.store.Session(ctx, in.Tenant, call.Child)
+	session, err := a.Store.Session(ctx, in.Tenant, call.Child)
 	if err != nil && (jig.CodeOf(err) != jig.CodeNotFound || in.Error == nil) {
 		return Ran{}, temporalError(err)
 	}
@@ -173,6 +173,6 @@ func (a *Activities) completeChild(ctx context.Context, call jig.Call, fence int
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err
 	}
-	stored, err := a.store.Complete(ctx, completion)
+	stored, err := a.Store.Complete(ctx, completion)
 	return result(stored.Call), err
 }

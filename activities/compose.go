@@ -125,13 +125,13 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput, taint *en
 	}
 	taint.Session = session.ReadUntrusted
 	c = &composition{Activities: a, session: session, root: call, cover: a.newGrantMatcher(session), taint: taint}
-	if tool, ok := a.catalog.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
+	if tool, ok := a.Catalog.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
 		c.extracts, c.spec.tool = true, tool
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err
 	}
 	if call.Fence > 0 { // without an attempt there is no frame
-		c.frame, err = a.store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
+		c.frame, err = a.Store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
 	}
 	if call.Fence == 0 || jig.CodeOf(err) == jig.CodeNotFound {
 		ended, err = c.begin(ctx)
@@ -166,16 +166,16 @@ func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
 			frame.Kind, frame.Name, frame.Version, frame.Entity = DocumentEntityType, c.begun.Type, c.begun.Version, c.begun.Entity
 		}
 	}
-	c.frame, err = c.store.BeginFrame(ctx, frame)
+	c.frame, err = c.Store.BeginFrame(ctx, frame)
 	return nil, err
 }
 
 // advance makes moves until calls are open, the composition waits for a time or an event, or it has ended.
 func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, error) {
 	var out Composed
-	started := c.now()
+	started := c.Now()
 	for moves := 0; !c.frame.Done; moves++ {
-		if moves >= movesAtOnce || c.now().Sub(started) > timeAtOnce {
+		if moves >= movesAtOnce || c.Now().Sub(started) > timeAtOnce {
 			out.Wake = in.Now
 			break
 		}
@@ -192,7 +192,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 		final, err := c.keep(ctx, move)
 		if jig.CodeOf(err) == jig.CodeConflict { // another run stored a move first: continue from there
 			stale := c.frame.Revision
-			frame, again := c.store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
+			frame, again := c.Store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
 			if again != nil {
 				return out, again
 			}
@@ -230,21 +230,21 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 
 // move works out the next move. If that fails permanently, the composition ends as failed, because no retry would help.
 func (c *composition) move(ctx context.Context) (plan.Move, error) {
-	facts := &facts{store: c.store, ref: c.ref(), root: c.root.ID, engine: c.Activities}
+	facts := &facts{store: c.Store, ref: c.ref(), root: c.root.ID, engine: c.Activities}
 	defer c.note(facts)
 	var move plan.Move
 	var err error
 	switch {
 	case c.fills:
 		facts.sources = func(ctx context.Context) (entity.Sources, error) {
-			return c.extractor.Sources(ctx, c.asCall(), c.spec.body, c.frame.Entity)
+			return c.Extractor.Sources(ctx, c.asCall(), c.spec.body, c.frame.Entity)
 		}
-		move, err = c.extractor.Advance(ctx, c.frame.Version, c.spec.body, c.frame.State, facts, c.at)
+		move, err = c.Extractor.Advance(ctx, c.frame.Version, c.spec.body, c.frame.State, facts, c.at)
 	case c.extracts:
 		facts.brief = c.isExtraction
-		move, err = c.extractor.Advance(ctx, "", nil, c.frame.State, facts, c.at)
+		move, err = c.Extractor.Advance(ctx, "", nil, c.frame.State, facts, c.at)
 	default:
-		move, err = c.composer.Advance(ctx, c.root.Version, c.spec.body, c.frame.State, facts, c.at)
+		move, err = c.Composer.Advance(ctx, c.root.Version, c.spec.body, c.frame.State, facts, c.at)
 	}
 	if err == nil {
 		return move, nil
@@ -269,7 +269,7 @@ func (c *composition) distrust(ctx context.Context) error {
 	if !c.taint.Read() || c.root.ReadsUntrusted && c.session.ReadUntrusted {
 		return nil
 	}
-	if err := c.store.MarkUntrusted(ctx, c.root.Tenant, c.root.SessionID, c.root.ID); err != nil {
+	if err := c.Store.MarkUntrusted(ctx, c.root.Tenant, c.root.SessionID, c.root.ID); err != nil {
 		return err
 	}
 	c.session.ReadUntrusted, c.root.ReadsUntrusted = true, true
@@ -318,7 +318,7 @@ func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err
 		string(move.State) == string(c.frame.State) {
 		return false, nil // nothing has changed
 	}
-	if err := c.store.MoveFrame(ctx, m); err != nil {
+	if err := c.Store.MoveFrame(ctx, m); err != nil {
 		return false, err
 	}
 	c.admitted(ctx, c.session, ledger.Admission{Tenant: m.Tenant, SessionID: m.SessionID, Calls: m.Calls, Approvals: m.Approvals})
@@ -333,7 +333,7 @@ func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err
 	c.frame.Revision++
 	c.at.Events = slices.DeleteFunc(c.at.Events, func(e plan.ReceivedEvent) bool { return slices.Contains(move.Consumed, e.ID) })
 	if move.Done && m.Whole != nil {
-		c.frame, err = c.store.Frame(ctx, m.Tenant, m.SessionID, m.CallID) // the stored frame refers to the complete result
+		c.frame, err = c.Store.Frame(ctx, m.Tenant, m.SessionID, m.CallID) // the stored frame refers to the complete result
 	}
 	return final, err
 }
@@ -396,7 +396,7 @@ func (c *composition) undoOf(ctx context.Context, path string) (undone, undo str
 // conclude sets the result of a composition that has ended: it checks the output against the spec's schema and cuts it down if it is large.
 func (c *composition) conclude(m *plan.FrameMove, r jig.ToolResult) error {
 	if r.Success && len(c.spec.tool.OutputSchema) > 0 {
-		if err := c.schemas.ValidateOutput(c.spec.tool.OutputSchema, r.Data); err != nil {
+		if err := c.Schemas.ValidateOutput(c.spec.tool.OutputSchema, r.Data); err != nil {
 			e := *jig.AsError(err)
 			e.Code, e.Message = jig.CodeInvalidOutput, "the output does not fit the output schema: "+e.Message
 			if c.spec.tool.Permission == jig.PermissionRead {
@@ -437,7 +437,7 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 		}
 		completion.Whole = whole
 	}
-	stored, err := c.store.Complete(ctx, completion)
+	stored, err := c.Store.Complete(ctx, completion)
 	return result(stored.Call), err
 }
 
@@ -456,7 +456,7 @@ func (c *composition) unknown(ctx context.Context, in ComposeInput, move plan.Mo
 	}
 	if slices.ContainsFunc(c.ids(move.Open), func(id string) bool { return !known(id) }) {
 		var err error
-		if window, err = c.store.FrameWindow(ctx, in.Tenant, in.SessionID, in.Call); err != nil {
+		if window, err = c.Store.FrameWindow(ctx, in.Tenant, in.SessionID, in.Call); err != nil {
 			return nil, err
 		}
 	}

@@ -57,7 +57,7 @@ func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.
 	if call.Status != jig.CallWaiting || !ruling.Base || tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk {
 		return nil
 	}
-	settings, err := a.tenants.Settings(ctx, session.Tenant)
+	settings, err := a.Tenants.Settings(ctx, session.Tenant)
 	if err != nil || settings.ProofWanted() {
 		return err // the claims in a message prove nothing, and this tenant's decisions need proof
 	}
@@ -89,7 +89,7 @@ func (a *Activities) confirmedSince(ctx context.Context, session jig.Session, to
 		}
 		inputs = append(inputs, signature(tool, normal, session.Writes))
 	}
-	equal, err := a.store.EqualCalls(ctx, session.Tenant, session.ID, call.Pass, inputs)
+	equal, err := a.Store.EqualCalls(ctx, session.Tenant, session.ID, call.Pass, inputs)
 	return slices.ContainsFunc(equal, func(e ledger.Earlier) bool { return e.Message > e.Call.Pass }), err
 }
 

@@ -149,14 +149,16 @@ func TestDataFlow_ARetriedSessionInheritsWhatItHadRead(t *testing.T) {
 	for _, source := range []jig.Source{jig.SourceCLI, jig.SourceWeb} {
 		repeated := jig.NewSessionID()
 		_, err := o.OpenCall(t.Context(), activities.OpenCallInput{
-			SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: repeated}, Tool: "mail.send", Input: json.RawMessage(mail), Source: source,
+			SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: repeated},
+			Call:       protocol.CallInput{Tool: "mail.send", Input: json.RawMessage(mail), Source: source},
 		})
 		require.NoError(t, err)
 		o.session = o.open(t)
 		o.does(t, 1, "sessions.retry", `{"session_id":"`+repeated+`"}`)
 		child := jig.ChildSessionID(o.session, "1.1")
 		_, err = o.OpenCall(t.Context(), activities.OpenCallInput{
-			SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: child}, Tool: "mail.send", Input: json.RawMessage(mail), Parent: o.session, ParentCall: "1.1",
+			SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: child},
+			Call:       protocol.CallInput{Tool: "mail.send", Input: json.RawMessage(mail), Parent: o.session, ParentCall: "1.1"},
 		})
 		require.NoError(t, err)
 		require.Equal(t, source == jig.SourceWeb, o.stored(t, child).ReadUntrusted, source)

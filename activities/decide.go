@@ -30,7 +30,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	if n := len(payload.Decisions); n > protocol.MaxDecisions {
 		return a.refuseSignal(ctx, in, fmt.Sprintf("`decisions` has %d entries; at most %d are allowed in one message", n, protocol.MaxDecisions))
 	}
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return Handled{}, err
 	}
@@ -53,7 +53,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 			d.Answer = named
 		}
 		request := approval.DecisionRequest{
-			Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, i), Decision: d, Now: a.now(),
+			Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, i), Decision: d, Now: a.Now(),
 			Voters: settings.Voters(), Refusal: contradiction,
 		}
 		ruled, err := a.rulingOn(ctx, in, settings, wordOf(word, i), request)
@@ -71,7 +71,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 func (a *Activities) wordAbout(ctx context.Context, in Signal, proof, content string) (word *protocol.Statement, err error) {
 	if proof != "" {
 		want := protocol.Statement{Kind: protocol.StateDecide, Tenant: in.Tenant, Session: in.SessionID, Content: content}
-		word, err = a.stated(ctx, proof, want, a.now())
+		word, err = a.stated(ctx, proof, want, a.Now())
 	}
 	return word, err
 }
@@ -100,7 +100,7 @@ func (a *Activities) rulingOn(
 		if err != nil {
 			return approval.Applied{}, err
 		}
-		ruled, err := a.store.Decide(ctx, request)
+		ruled, err := a.Store.Decide(ctx, request)
 		if err == nil && changed != nil {
 			return a.renew(ctx, changed, ruled)
 		}
@@ -140,7 +140,7 @@ func (a *Activities) prepare(
 
 // signed returns a decision with its token and with what its sender was shown.
 func (a *Activities) signed(ctx context.Context, in Signal, d jig.Decision, digest string) (*approval.Signed, error) {
-	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, d.Call)
+	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, d.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 		if edited.Preview, err = (&previews{Activities: a, session: session, tool: tool}).of(ctx, edited); err != nil {
 			return err
 		}
-		if edited.Digest, err = digest(a.store.Installation(), edited); err != nil {
+		if edited.Digest, err = digest(a.Store.Installation(), edited); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	}
 	edited.EditedBy = r.Principal.ID
 	edited.Reasons = slices.Insert(edited.Reasons, len(jig.Changes(edited.Reasons)), changed(r.Principal.ID, r.Decision.Note, call.Input, edited.Input)...)
-	settings, err := a.tenants.Settings(ctx, r.Tenant)
+	settings, err := a.Tenants.Settings(ctx, r.Tenant)
 	if err != nil {
 		return err
 	}
@@ -285,7 +285,7 @@ func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *
 	}
 	call, accepted := *ruled.Call, ruled.Outcome == jig.DecisionAccepted
 	if accepted && call.Status == ruled.Status {
-		a.tracing.Decided(ctx, call)
+		a.Tracing.Decided(ctx, call)
 	}
 	waits := (accepted || ruled.Renewed) && call.Status == ruled.Status && (call.Status == jig.CallWaiting || call.Status == jig.CallUnknown)
 	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
@@ -324,9 +324,9 @@ func (a *Activities) Ruled(ctx context.Context, in protocol.RuledRequest) (proto
 		keys[i] = protocol.DecisionKey(protocol.UpdateKey(in.Update), i)
 	}
 	var err error
-	result.Decisions, err = a.store.Ruled(ctx, in.Tenant, in.SessionID, keys)
+	result.Decisions, err = a.Store.Ruled(ctx, in.Tenant, in.SessionID, keys)
 	if err == nil && len(result.Decisions) < in.Count && len(in.Same) == in.Count {
-		result.Decisions, err = a.store.Ruled(ctx, in.Tenant, in.SessionID, in.Same)
+		result.Decisions, err = a.Store.Ruled(ctx, in.Tenant, in.SessionID, in.Same)
 	}
 	if err == nil && len(result.Decisions) < in.Count {
 		err = jig.Errorf(jig.CodeNotFound, "the session has no answer to this update").WithField("update")

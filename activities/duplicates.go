@@ -33,7 +33,7 @@ func (a *Activities) madeBefore(ctx context.Context, tools []jig.Tool, calls []j
 	if len(asked) == 0 {
 		return seen, nil
 	}
-	equal, err := a.store.EqualCalls(ctx, calls[0].Tenant, calls[0].SessionID, calls[0].Pass, asked)
+	equal, err := a.Store.EqualCalls(ctx, calls[0].Tenant, calls[0].SessionID, calls[0].Pass, asked)
 	if err != nil {
 		return nil, err
 	}

@@ -22,14 +22,14 @@ const askTimeout = 5 * time.Second
 // workflow ended by itself, or was canceled by its parent, and without [Deps].Runs. If Temporal does not say how it ended, the entry has the given kind. If Temporal does
 // not answer, the entry says so: an end that somebody asked for must not fail because nobody knows who it was.
 func (a *Activities) endedBy(ctx context.Context, tenant, workflowID string, kind audit.Kind) *audit.Entry {
-	if a.runs == nil {
+	if a.Runs == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	ending, err := a.runs.Ending(ctx, tenant, workflowID)
+	ending, err := a.Runs.Ending(ctx, tenant, workflowID)
 	if err != nil {
-		a.logger.WarnContext(ctx, "it is not known who ended a workflow",
+		a.Logger.WarnContext(ctx, "it is not known who ended a workflow",
 			slog.String("tenant", tenant), slog.String("workflow_id", workflowID), slog.String("error", err.Error()))
 		return &audit.Entry{Kind: kind, Note: "Temporal could not be asked who did it"}
 	}
@@ -42,7 +42,7 @@ func (a *Activities) recordUnnoticed(ctx context.Context, in OpenInput, session 
 	if in.Began.IsZero() || !session.UpdatedAt.Before(in.Began) {
 		return nil
 	}
-	return a.store.RecordOnce(ctx, in.Tenant, audit.Entry{
+	return a.Store.RecordOnce(ctx, in.Tenant, audit.Entry{
 		Kind: audit.AuditTerminated, SessionID: in.SessionID, Subject: in.Began.UTC().Format(time.RFC3339Nano),
 		Reason: "its workflow had ended, and a message continued the session", Note: nobody,
 	})

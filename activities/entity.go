@@ -9,7 +9,7 @@ import (
 
 // Entity returns the state of the latest extraction of an entity, without the entity's content.
 func (a *Activities) Entity(ctx context.Context, in protocol.EntityRequest) (jig.EntityStatus, error) {
-	status, err := a.entityStatus(ctx, in.Tenant, in.EntityID)
+	status, err := a.EntityStatus(ctx, in.Tenant, in.EntityID)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		err = jig.Errorf(jig.CodeNotFound, "there is no entity %s", in.EntityID).WithField("entity").
 			WithHint("find it with `jig trigger entities.filter`; --tenant selects another tenant")

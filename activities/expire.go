@@ -22,15 +22,15 @@ type ExpireInput struct {
 func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error) {
 	var heard Handled
 	var voters *approval.Voters
-	if settings, err := a.tenants.Latest(ctx, in.Tenant); err == nil { // else approvals expire all the same
+	if settings, err := a.Tenants.Latest(ctx, in.Tenant); err == nil { // else approvals expire all the same
 		voters = new(settings.Voters())
 	}
 	for _, id := range in.Calls {
-		lapse, err := a.store.Lapse(ctx, in.Tenant, in.SessionID, id, voters, in.Now)
+		lapse, err := a.Store.Lapse(ctx, in.Tenant, in.SessionID, id, voters, in.Now)
 		if err != nil {
 			return heard, temporalError(err)
 		}
-		call, err := a.store.Call(ctx, in.Tenant, in.SessionID, id)
+		call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, id)
 		if err != nil {
 			return heard, temporalError(err)
 		}

@@ -17,7 +17,7 @@ const inputPath = "$input"
 // beginExtraction determines which entities the call fills. If the call must not or cannot fill them, it ends with an error, and ended is
 // set.
 func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
-	begun, err := c.extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
+	begun, err := c.Extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
 	if err == nil {
 		c.begun = &begun
 		return nil, nil // nil means that the call has not ended
@@ -46,7 +46,7 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 		return nil, nil // nil means that the call has not ended
 	}
 	if c.frame.Revision > 0 {
-		kept, err := c.store.FrameValues(ctx, c.root.Tenant, c.root.SessionID, c.root.ID, []string{inputPath})
+		kept, err := c.Store.FrameValues(ctx, c.root.Tenant, c.root.SessionID, c.root.ID, []string{inputPath})
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 	}
 	key := contractKey{c.root.Tenant, DocumentEntityType + "/" + c.frame.Name, c.frame.Version}
 	found, err := c.contracts.Get(key, func(contract, bool) (contract, error) {
-		body, err := c.store.DocumentAt(ctx, c.root.Tenant, DocumentEntityType, c.frame.Name, c.frame.Version)
+		body, err := c.Store.DocumentAt(ctx, c.root.Tenant, DocumentEntityType, c.frame.Name, c.frame.Version)
 		return contract{body: body}, err
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -22,7 +23,8 @@ func (o *office) begins(t *testing.T, document, input string) {
 	t.Helper()
 	o.session = jig.NewSessionID()
 	_, err := o.OpenCall(t.Context(), activities.OpenCallInput{
-		SessionRef: o.ref(), Document: document, DocumentName: "test.yaml", Input: json.RawMessage(input), Principal: jig.Principal{ID: "ana"},
+		SessionRef: o.ref(),
+		Call:       protocol.CallInput{Document: document, DocumentName: "test.yaml", Input: json.RawMessage(input), Principal: jig.Principal{ID: "ana"}},
 	})
 	require.NoError(t, err)
 	_, err = o.Admit(t.Context(), activities.AdmitInput{PassRef: o.firstPass(), Limit: 100})

@@ -30,7 +30,7 @@ func (a *Activities) newGrantMatcher(session jig.Session) *grantMatcher {
 // knows returns the tenant's settings, and on whose word a call rests.
 func (c *grantMatcher) knows(ctx context.Context, call jig.Call) (tenancy.Settings, []jig.Asker, error) {
 	if c.settings == nil {
-		settings, err := c.tenants.Settings(ctx, c.session.Tenant)
+		settings, err := c.Tenants.Settings(ctx, c.session.Tenant)
 		if err != nil {
 			return settings, nil, err
 		}
@@ -49,7 +49,7 @@ func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call,
 	list, ok := c.known[tool.Name]
 	if !ok {
 		var err error
-		if list, err = c.store.LiveGrants(ctx, c.session.Tenant, []string{tool.Name}, c.now()); err != nil {
+		if list, err = c.Store.LiveGrants(ctx, c.session.Tenant, []string{tool.Name}, c.Now()); err != nil {
 			return err
 		}
 		c.known[tool.Name] = list
@@ -57,9 +57,9 @@ func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call,
 	ended := ""
 	for _, g := range list {
 		g.Used += c.taken[g.ID]
-		covers, err := c.grants.Covers(ctx, g, tool, *call, c.session, c.now())
+		covers, err := c.grants.Covers(ctx, g, tool, *call, c.session, c.Now())
 		if err != nil {
-			c.logger.WarnContext(ctx, "a grant's condition could not be evaluated: the grant does not cover this call",
+			c.Logger.WarnContext(ctx, "a grant's condition could not be evaluated: the grant does not cover this call",
 				slog.String("grant", g.ID), slog.String("call_id", call.ID), slog.String("error", err.Error()))
 			continue
 		}
@@ -69,7 +69,7 @@ func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call,
 			}
 			continue
 		}
-		votes := approval.VotesOf(g, givers(g, *c.settings), *asked, c.settings.Proof, c.now())
+		votes := approval.VotesOf(g, givers(g, *c.settings), *asked, c.settings.Proof, c.Now())
 		if votes == nil {
 			continue
 		}
@@ -92,6 +92,6 @@ func (c *grantMatcher) endedWithContract(ctx context.Context, g jig.Grant, tool 
 		return false
 	}
 	g.Meaning = tool.Meaning
-	covers, err := c.grants.Covers(ctx, g, tool, call, c.session, c.now())
+	covers, err := c.grants.Covers(ctx, g, tool, call, c.session, c.Now())
 	return err == nil && covers
 }

@@ -53,7 +53,7 @@ func (a *Activities) asking(ctx context.Context, name string, request any, proof
 	if err := jig.CheckTenant(tenant); err != nil {
 		return ctx, err
 	}
-	at := a.now()
+	at := a.Now()
 	if activity.IsActivity(ctx) {
 		at = activity.GetInfo(ctx).ScheduledTime
 	}

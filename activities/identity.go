@@ -37,7 +37,7 @@ type sender struct {
 func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, identity.Evidence, error)) error {
 	s.principal = jig.Principal{ID: s.by, Claimed: true}
 	if s.call != "" && (s.token != "" || s.answers) {
-		pending, err := a.store.Pending(ctx, s.signal.Tenant, s.signal.SessionID, s.call)
+		pending, err := a.Store.Pending(ctx, s.signal.Tenant, s.signal.SessionID, s.call)
 		switch {
 		case err == nil:
 			s.pending = &pending
@@ -62,7 +62,7 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 	case s.word != nil:
 		who, proof = s.settings.Person(s.word.Principal.ID), jig.ProofVouched
 		evidence = &identity.Evidence{
-			Key: s.word.Key, Token: s.word.ID, Until: a.now().Add(token.MaxLifetime), Maker: s.word.Principal.Maker,
+			Key: s.word.Key, Token: s.word.ID, Until: a.Now().Add(token.MaxLifetime), Maker: s.word.Principal.Maker,
 		}
 	default:
 		who, evidence = s.settings.Person(s.by), nil

@@ -21,7 +21,7 @@ const (
 
 // isExtraction reports whether the calls of a tool fill entities.
 func (a *Activities) isExtraction(name string) bool {
-	tool, ok := a.catalog.Tool(name)
+	tool, ok := a.Catalog.Tool(name)
 	return ok && childOf(tool) == ChildExtraction
 }
 
@@ -76,14 +76,14 @@ func (a *Activities) runInline(ctx context.Context, ref protocol.SessionRef, cal
 func (a *Activities) advanceInline(ctx context.Context, ref protocol.SessionRef, call jig.Call) (ran Ran, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			a.logger.ErrorContext(ctx, "an extraction panicked", slog.String("session_id", call.SessionID), slog.String("call_id", call.ID),
+			a.Logger.ErrorContext(ctx, "an extraction panicked", slog.String("session_id", call.SessionID), slog.String("call_id", call.ID),
 				slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
 			failed := jig.Errorf(jig.CodeInternal, "call %s failed with an internal error; see the worker's log", call.ID).WithReason("panic")
 			ran, err = Ran{}, temporalError(failed)
 		}
 	}()
 	for {
-		out, err := a.Compose(ctx, ComposeInput{SessionRef: ref, Call: call.ID, Now: a.now(), noCalls: true})
+		out, err := a.Compose(ctx, ComposeInput{SessionRef: ref, Call: call.ID, Now: a.Now(), noCalls: true})
 		switch {
 		case err != nil:
 			return Ran{}, err
@@ -94,7 +94,7 @@ func (a *Activities) advanceInline(ctx context.Context, ref protocol.SessionRef,
 				a.makesCalls(call.Tenant, call.SessionID, call.Frame).Store(true)
 			}
 			return Ran{State: jig.CallExecuting, Paused: true}, nil // reported as paused, so that it runs again, as a workflow
-		case out.Wake.After(a.now()): // a pause holds it back
+		case out.Wake.After(a.Now()): // a pause holds it back
 			return Ran{State: call.Status, Paused: true}, nil
 		}
 	}

@@ -27,7 +27,7 @@ func (a *Activities) place(
 		session.RootAgent, session.ReadUntrusted = session.Agent.Name, !ledger.Typed(session.Source)
 		return above, by, a.mayAct(ctx, session.Tenant, session.Principal.ID)
 	}
-	above, calls, err := a.store.CallsOf(ctx, session.Tenant, parent, []string{call})
+	above, calls, err := a.Store.CallsOf(ctx, session.Tenant, parent, []string{call})
 	if err != nil {
 		return above, by, err
 	}
@@ -60,13 +60,13 @@ func (a *Activities) inherit(ctx context.Context, by jig.Call, session *jig.Sess
 	if err := json.Unmarshal(by.Input, &input); err != nil {
 		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", by.ID, err)
 	}
-	repeated, err := a.store.Session(ctx, session.Tenant, input.SessionID)
+	repeated, err := a.Store.Session(ctx, session.Tenant, input.SessionID)
 	session.ReadPrivate = session.ReadPrivate || repeated.ReadPrivate
 	session.ReadUntrusted = session.ReadUntrusted || repeated.ReadUntrusted
 	if err != nil {
 		return err
 	}
-	return a.store.Repeats(ctx, session.Tenant, by.SessionID, input.SessionID)
+	return a.Store.Repeats(ctx, session.Tenant, by.SessionID, input.SessionID)
 }
 
 // clocksDiffer is how much the clocks of Temporal and of the database may differ.
@@ -77,7 +77,7 @@ const clocksDiffer = 5 * time.Minute
 // exists is merely opened again, for example after a reset.
 func (a *Activities) inTime(ctx context.Context, by jig.Call, session jig.Session, began time.Time) error {
 	if began.IsZero() {
-		began = a.now()
+		began = a.Now()
 	}
 	single := session.Agent.Name == jig.CallAgent
 	switch {
@@ -86,7 +86,7 @@ func (a *Activities) inTime(ctx context.Context, by jig.Call, session jig.Sessio
 	case single && by.FinishedAt != nil && began.Before(by.FinishedAt.Add(clocksDiffer)):
 		return nil
 	}
-	_, err := a.store.Session(ctx, session.Tenant, session.ID)
+	_, err := a.Store.Session(ctx, session.Tenant, session.ID)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return jig.Errorf(jig.CodeNotPermitted, "call %q of session %s is %s, so it starts no session", by.ID, by.SessionID, by.Status).
 			WithField("parent_call").WithHint("leave out the parent")
@@ -96,7 +96,7 @@ func (a *Activities) inTime(ctx context.Context, by jig.Call, session jig.Sessio
 
 // mayAct returns an error if the tenant's document has disabled a principal.
 func (a *Activities) mayAct(ctx context.Context, tenant, principal string) error {
-	settings, err := a.tenants.Settings(ctx, tenant)
+	settings, err := a.Tenants.Settings(ctx, tenant)
 	if err == nil && settings.IsDisabled(principal) {
 		return disabled(principal)
 	}
@@ -150,7 +150,7 @@ func claimed(p jig.Principal) jig.Principal {
 // acting adds the groups and permissions that the tenant's settings give a session's principal now. It is called whenever calls are
 // admitted or begin, so a person who is removed from the tenant's document or disabled loses them in running sessions too.
 func (a *Activities) acting(ctx context.Context, session *jig.Session) error {
-	settings, err := a.tenants.Settings(ctx, session.Tenant)
+	settings, err := a.Tenants.Settings(ctx, session.Tenant)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a *Activities) acting(ctx context.Context, session *jig.Session) error {
 // and its agent's name gets a prefix.
 func (a *Activities) registration(ctx context.Context, tenant string, agent *jig.Agent, body []byte) error {
 	taint := &entity.Taint{}
-	registered, err := a.store.Document(entity.WithTaint(ctx, taint), tenant, documentAgent, agent.Name)
+	registered, err := a.Store.Document(entity.WithTaint(ctx, taint), tenant, documentAgent, agent.Name)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}

@@ -251,8 +251,8 @@ func TestLineage_CannotBeClaimed(t *testing.T) {
 		require.Contains(t, []jig.Code{jig.CodeNotPermitted, jig.CodeInvalidInput}, failed(t, err), name)
 	}
 	_, err = o.OpenCall(t.Context(), activities.OpenCallInput{
-		SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: jig.NewSessionID()}, Tool: refundTool, Input: []byte(small),
-		Parent: parent, ParentCall: "1.1",
+		SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: jig.NewSessionID()},
+		Call:       protocol.CallInput{Tool: refundTool, Input: []byte(small), Parent: parent, ParentCall: "1.1"},
 	})
 	require.Equal(t, jig.CodeNotPermitted, failed(t, err))
 

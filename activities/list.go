@@ -9,9 +9,9 @@ import (
 
 // ListSessions returns a page of a tenant's sessions that match a filter, the newest first.
 func (a *Activities) ListSessions(ctx context.Context, in protocol.SessionsRequest) (protocol.SessionsPage, error) {
-	list, next, err := a.store.ListSessions(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+	list, next, err := a.Store.ListSessions(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
 	if err == nil && a.closeListed(ctx, in.Tenant, list) {
-		list, next, err = a.store.ListSessions(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+		list, next, err = a.Store.ListSessions(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
 	}
 	return protocol.SessionsPage{Sessions: list, Next: next}, temporalError(err)
 }
@@ -27,12 +27,12 @@ func (a *Activities) closeListed(ctx context.Context, tenant string, list []prot
 			ids = append(ids, item.SessionID)
 		}
 	}
-	if a.runs == nil || len(ids) == 0 {
+	if a.Runs == nil || len(ids) == 0 {
 		return false
 	}
-	ended, err := a.runs.Ended(ctx, ids)
+	ended, err := a.Runs.Ended(ctx, ids)
 	if err != nil {
-		a.logger.WarnContext(ctx, "it is not known which sessions were ended externally", slog.String("tenant", tenant), slog.String("error", err.Error()))
+		a.Logger.WarnContext(ctx, "it is not known which sessions were ended externally", slog.String("tenant", tenant), slog.String("error", err.Error()))
 		return false
 	}
 	for _, id := range ended {

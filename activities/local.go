@@ -23,7 +23,7 @@ type RunLocalInput struct {
 // records all results at once. A call that is not that simple (another attempt has begun, the tool changed, the result is large) runs as in
 // RunTool. One that has failed and may be retried, or whose first attempt never reported, goes on as an activity. Extractions that make no calls run to their end. The results are in the order of the input.
 func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, error) {
-	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
+	session, calls, err := a.Store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
 	if err != nil {
 		return nil, temporalError(err)
 	}
@@ -40,7 +40,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 		return nil, err
 	}
 	if len(quick) > 0 {
-		ids, err := a.store.FinishQuick(ctx, in.Tenant, in.SessionID, quick)
+		ids, err := a.Store.FinishQuick(ctx, in.Tenant, in.SessionID, quick)
 		if err != nil {
 			return nil, temporalError(err)
 		}
@@ -60,7 +60,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 			ran, ok = inline[id]
 		}
 		if paused(calls, id) {
-			if err := a.store.NoteHeld(ctx, in.Tenant, in.SessionID, id); err != nil {
+			if err := a.Store.NoteHeld(ctx, in.Tenant, in.SessionID, id); err != nil {
 				return nil, temporalError(err)
 			}
 			list[i] = Ran{State: jig.CallReserved, Paused: true, Stuck: true}
@@ -99,7 +99,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	var running sync.WaitGroup
 	for i, call := range quick {
 		running.Go(func() {
-			tool, _ := a.catalog.Tool(call.Tool)
+			tool, _ := a.Catalog.Tool(call.Tool)
 			progress, flush := a.progress(ctx, call)
 			records[i] = a.firstAttempt(ctx, session, a.inCode(tool), call, progress)
 			flush()
@@ -125,7 +125,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 func (a *Activities) quickCalls(ctx context.Context, session jig.Session, calls []jig.Call, later map[string]bool) (quick []jig.Call, err error) {
 	var ids []string
 	for _, call := range calls {
-		tool, ok := a.catalog.Tool(call.Tool) // only Go tools are quick
+		tool, ok := a.Catalog.Tool(call.Tool) // only Go tools are quick
 		if !ok || !localTool(tool) {
 			continue
 		}
@@ -140,13 +140,13 @@ func (a *Activities) quickCalls(ctx context.Context, session jig.Session, calls 
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return quick, a.store.TryQuick(ctx, session.Tenant, session.ID, ids)
+	return quick, a.Store.TryQuick(ctx, session.Tenant, session.ID, ids)
 }
 
 // noteFailure records that an attempt that the ledger does not know has failed, with a failure that may pass.
 func (a *Activities) noteFailure(ctx context.Context, call jig.Call, failure *jig.Error) error {
-	_, err := a.store.Reserve(ctx, ledger.ReserveRequest{
-		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: call.Version, Digest: call.Digest, Input: call.Input, Now: a.now(), Outage: failure,
+	_, err := a.Store.Reserve(ctx, ledger.ReserveRequest{
+		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: call.Version, Digest: call.Digest, Input: call.Input, Now: a.Now(), Outage: failure,
 	})
 	return err
 }

@@ -211,7 +211,7 @@ func (a *Activities) remember(ctx context.Context, session jig.Session, exchange
 	if session.SummaryThrough == 0 || m.full() {
 		return m, nil
 	}
-	older, err := a.store.OlderCalls(ctx, session.Tenant, session.ID, session.SummaryThrough, maxOlderCalls)
+	older, err := a.Store.OlderCalls(ctx, session.Tenant, session.ID, session.SummaryThrough, maxOlderCalls)
 	for _, c := range older {
 		m.add(c)
 	}

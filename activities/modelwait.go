@@ -38,7 +38,7 @@ func (a *Activities) unanswered(ctx context.Context, session jig.Session, pass i
 // with, whose RetryAfter is the length of the wait. An answer that is broken again and again is final.
 func (a *Activities) asksAgain(ctx context.Context, tenant, id string, wait ledger.ModelWait, err *jig.Error) (ledger.ModelWait, *jig.Error) {
 	wait.Code, wait.Reason, wait.Message, wait.Attempt, wait.Same = err.Code, err.Reason, err.Message, max(wait.Attempt, 1), 1
-	last, failed := a.store.ModelWait(ctx, tenant, id, wait.Call)
+	last, failed := a.Store.ModelWait(ctx, tenant, id, wait.Call)
 	if failed != nil {
 		return wait, err // the database is down, so the retry will not come far
 	}
@@ -51,7 +51,7 @@ func (a *Activities) asksAgain(ctx context.Context, tenant, id string, wait ledg
 	e := *chat.AskedAgain(err, wait.Same-1)
 	if e.Code.Retryable() {
 		e.RetryAfter = max(e.RetryAfter, min(ModelBackoff<<(wait.Attempt-1), MaxModelBackoff))
-		wait.Next = a.now().Add(e.RetryAfter).UTC()
+		wait.Next = a.Now().Add(e.RetryAfter).UTC()
 	}
 	return wait, &e
 }
@@ -61,8 +61,8 @@ func (a *Activities) noteModelWait(ctx context.Context, tenant, id string, wait 
 	if wait.Next.IsZero() {
 		return
 	}
-	if err := a.store.NoteModelWait(ctx, tenant, id, wait); err != nil {
-		a.logger.WarnContext(ctx, "a wait for a model could not be recorded", slog.String("session_id", id), slog.Any("error", err))
+	if err := a.Store.NoteModelWait(ctx, tenant, id, wait); err != nil {
+		a.Logger.WarnContext(ctx, "a wait for a model could not be recorded", slog.String("session_id", id), slog.Any("error", err))
 	}
 }
 

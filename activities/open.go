@@ -48,7 +48,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 		return Opened{}, temporalError(a.refuseStart(ctx, in.SessionRef, claimedBy(in.Start), err))
 	}
 	limits := session.Agent.Limits.WithDefaults()
-	a.tracing.SessionStarted(ctx, session, in.Began)
+	a.Tracing.SessionStarted(ctx, session, in.Began)
 	opened := Opened{
 		Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1, Quick: a.pace.quick(session.Agent.Model),
 	}
@@ -80,7 +80,7 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	if err != nil {
 		return jig.Session{}, err
 	}
-	return a.store.CreateSession(ctx, session)
+	return a.Store.CreateSession(ctx, session)
 }
 
 // draft returns the session that a start describes, with everything that must not change while it runs, without storing it.
@@ -135,14 +135,14 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start protocol.
 		err = jig.Errorf(jig.CodeInvalidInput, "no agent given").WithField("agent").WithHint("give an agent's name or its document")
 	case start.Document == "":
 		name = start.Agent
-		if body, err = a.store.Document(ctx, tenant, documentAgent, start.Agent); jig.CodeOf(err) == jig.CodeNotFound {
+		if body, err = a.Store.Document(ctx, tenant, documentAgent, start.Agent); jig.CodeOf(err) == jig.CodeNotFound {
 			err = jig.AsError(err).WithField("agent")
 		}
 	}
 	if err != nil {
 		return jig.Agent{}, err
 	}
-	agent, err := a.parseAgent(name, body)
+	agent, err := a.ParseAgent(name, body)
 	if err != nil {
 		return jig.Agent{}, err
 	}
@@ -155,7 +155,7 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start protocol.
 		}
 	}
 	agent.Model = cmp.Or(start.Model, agent.Model)
-	return agent, a.model.Check(agent.Model)
+	return agent, a.Model.Check(agent.Model)
 }
 
 func (a *Activities) inputOf(ctx context.Context, tenant string, start protocol.StartSession, agent jig.Agent) (json.RawMessage, error) {
@@ -176,7 +176,7 @@ func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[strin
 		input = json.RawMessage(`{}`)
 	}
 	if len(pairs) > 0 {
-		converted, err := a.schemas.FromPairs(schema, pairs)
+		converted, err := a.Schemas.FromPairs(schema, pairs)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[strin
 	if err != nil {
 		return nil, err
 	}
-	return input, a.schemas.Validate(schema, input)
+	return input, a.Schemas.Validate(schema, input)
 }
 
 // overlay merges the members of top into base. Both are JSON objects, and top wins.
@@ -254,7 +254,7 @@ func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 
 // readWhole reads a complete artifact of at most maxDocument bytes.
 func (a *Activities) readWhole(ctx context.Context, tenant, id string) ([]byte, error) {
-	return readArtifact(ctx, a.store, tenant, id, maxDocument)
+	return readArtifact(ctx, a.Store, tenant, id, maxDocument)
 }
 
 func readArtifact(ctx context.Context, store artifactStore, tenant, id string, limit int64) ([]byte, error) {

@@ -14,29 +14,10 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// OpenCallInput asks to open the session of a single call. It names a tool or a registered execution spec, or contains an execution spec.
+// OpenCallInput asks to open the session of a single call.
 type OpenCallInput struct {
 	protocol.SessionRef
-	Tool string `json:"tool,omitempty"`
-	// Document is the text of an execution spec, and DocumentArtifact the id of an uploaded one. DocumentName is its file name, for messages.
-	Document         string            `json:"document,omitempty"`
-	DocumentArtifact string            `json:"document_artifact,omitempty"`
-	DocumentName     string            `json:"document_name,omitempty"`
-	Input            json.RawMessage   `json:"input,omitempty"`
-	InputArtifact    string            `json:"input_artifact,omitempty"`
-	Pairs            map[string]string `json:"pairs,omitempty"`
-	Principal        jig.Principal     `json:"principal"`
-	// Parent is the session that started this one, and ParentCall the call of that session. Both are empty if there is none. See
-	// StartSession.
-	Parent     string `json:"parent,omitempty"`
-	ParentCall string `json:"parent_call,omitempty"`
-	// Source says how a call without a parent was started. Empty means api.
-	Source jig.Source `json:"source,omitempty"`
-	// Proof is the proof of the request; see StartSession.
-	Proof string `json:"proof,omitempty"`
-	// Mandate and Triggered are those of a schedule's call; see StartSession.
-	Mandate   *protocol.Mandate   `json:"mandate,omitempty"`
-	Triggered *protocol.Triggered `json:"triggered,omitempty"`
+	Call protocol.CallInput `json:"call"`
 	// Began is when Temporal recorded the start; see [OpenInput].
 	Began time.Time `json:"began,omitzero"`
 }
@@ -46,7 +27,7 @@ type OpenCallInput struct {
 func (a *Activities) OpenCall(ctx context.Context, in OpenCallInput) (Opened, error) {
 	opened, err := a.openCall(ctx, in)
 	if err != nil {
-		err = a.refuseStart(ctx, in.SessionRef, in.Principal, err)
+		err = a.refuseStart(ctx, in.SessionRef, in.Call.Principal, err)
 	}
 	return opened, temporalError(err)
 }
@@ -57,15 +38,15 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		return Opened{}, err
 	}
 	if len(called.body) > 0 {
-		if err := a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, called.tool.Name, called.tool.Version, called.body); err != nil {
+		if err := a.Store.KeepDocument(ctx, in.Tenant, DocumentSpec, called.tool.Name, called.tool.Version, called.body); err != nil {
 			return Opened{}, err
 		}
 	}
 	turn := chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: called.tool.Name, Input: session.Input}}}
-	if session, err = a.store.CreateCall(ctx, session, turn); err != nil {
+	if session, err = a.Store.CreateCall(ctx, session, turn); err != nil {
 		return Opened{}, err
 	}
-	a.tracing.SessionStarted(ctx, session, in.Began)
+	a.Tracing.SessionStarted(ctx, session, in.Began)
 	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1}, nil
 }
 
@@ -79,8 +60,8 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 		return session, called, err
 	}
 	from := origin{
-		parent: in.Parent, principal: in.Principal, source: in.Source, proof: in.Proof, request: digest, began: in.Began,
-		mandate: in.Mandate, triggered: in.Triggered,
+		parent: in.Call.Parent, principal: in.Call.Principal, source: in.Call.Source, proof: in.Call.Proof, request: digest, began: in.Began,
+		mandate: in.Call.Mandate, triggered: in.Call.Triggered,
 	}
 	who, source, err := a.starter(ctx, in.SessionRef, from)
 	if err != nil {
@@ -98,7 +79,7 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 		Tenant: in.Tenant, ID: in.SessionID, Principal: who, Source: source, Status: jig.StatusWorking, TriggeredBy: triggered,
 		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: called.registered},
 	}
-	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, in.Began, &session)
+	parent, by, err := a.place(ctx, in.Call.Parent, in.Call.ParentCall, in.Began, &session)
 	if err == nil {
 		session.RequestDigest, err = a.asRequested(ctx, in, digest)
 	}
@@ -125,21 +106,21 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 // asRequested returns the digest of a call that no session started, under which its session is found again. For a call that a session started,
 // it returns an error unless the row of that session's call names this request.
 func (a *Activities) asRequested(ctx context.Context, in OpenCallInput, digest string) (string, error) {
-	if in.Parent == "" {
+	if in.Call.Parent == "" {
 		return digest, nil
 	}
-	named, err := a.store.Request(ctx, in.Tenant, in.Parent, in.ParentCall)
+	named, err := a.Store.Request(ctx, in.Tenant, in.Call.Parent, in.Call.ParentCall)
 	if err != nil || named == digest {
 		return "", err
 	}
-	return "", jig.Errorf(jig.CodeNotPermitted, "call %s makes another call than the request describes", in.ParentCall).WithField("parent_call").
+	return "", jig.Errorf(jig.CodeNotPermitted, "call %s makes another call than the request describes", in.Call.ParentCall).WithField("parent_call").
 		WithHint("leave out the parent")
 }
 
 // stepTools returns the whitelist of a session whose call makes calls. These may use every tool that the principal may use. An extraction
 // that a call starts for its caller may use only what the caller may use, as if it had waited for the extraction.
 func (a *Activities) stepTools(parent jig.Session, by jig.Call, tool jig.Tool) []string {
-	if starter, ok := a.catalog.Tool(by.Tool); ok && starter.Implementation == startsExtraction {
+	if starter, ok := a.Catalog.Tool(by.Tool); ok && starter.Implementation == startsExtraction {
 		return append(slices.Clone(parent.Agent.Tools), tool.Name)
 	}
 	return []string{"*"}
@@ -168,18 +149,18 @@ type callee struct {
 
 // calleeOf finds the tool to call.
 func (a *Activities) calleeOf(ctx context.Context, in OpenCallInput) (callee, error) {
-	body := []byte(in.Document)
+	body := []byte(in.Call.Document)
 	var err error
-	if in.DocumentArtifact != "" {
-		if body, err = a.readWhole(ctx, in.Tenant, in.DocumentArtifact); err != nil {
+	if in.Call.DocumentArtifact != "" {
+		if body, err = a.readWhole(ctx, in.Tenant, in.Call.DocumentArtifact); err != nil {
 			return callee{}, err
 		}
 	}
 	if len(body) == 0 {
-		tool, err := a.named(ctx, in.Tenant, in.Tool)
+		tool, err := a.named(ctx, in.Tenant, in.Call.Tool)
 		return callee{tool: tool, registered: err == nil}, err
 	}
-	loaded, err := a.composer.Load(in.DocumentName, body)
+	loaded, err := a.Composer.Load(in.Call.DocumentName, body)
 	if err != nil {
 		return callee{}, err
 	}
@@ -194,7 +175,7 @@ func (a *Activities) calleeOf(ctx context.Context, in OpenCallInput) (callee, er
 		return callee{}, jig.Errorf(jig.CodeConflict, "a tool %s already exists", tool.Name).WithField("name").
 			WithHint("rename the document")
 	}
-	current, err := a.store.Document(ctx, in.Tenant, DocumentSpec, tool.Name)
+	current, err := a.Store.Document(ctx, in.Tenant, DocumentSpec, tool.Name)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return callee{}, err
 	}
@@ -220,9 +201,9 @@ func (a *Activities) named(ctx context.Context, tenant, name string) (jig.Tool, 
 
 // callInput assembles the input of a single call and checks it before the session is created.
 func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.Tool) (json.RawMessage, error) {
-	input := in.Input
-	if in.InputArtifact != "" {
-		whole, err := a.readWhole(ctx, in.Tenant, in.InputArtifact)
+	input := in.Call.Input
+	if in.Call.InputArtifact != "" {
+		whole, err := a.readWhole(ctx, in.Tenant, in.Call.InputArtifact)
 		if err != nil {
 			return nil, err
 		}
@@ -232,8 +213,8 @@ func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.T
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Pairs) > 0 {
-		converted, err := a.schemas.FromPairs(tool.InputSchema, in.Pairs)
+	if len(in.Call.Pairs) > 0 {
+		converted, err := a.Schemas.FromPairs(tool.InputSchema, in.Call.Pairs)
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +235,7 @@ type CallSettled struct {
 // SettleCall ends the session of a single call with the outcome of the call. It is idempotent: a second run returns the same result as the
 // first.
 func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, error) {
-	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, jig.CallID(in.Pass, 1))
+	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, jig.CallID(in.Pass, 1))
 	if err != nil {
 		return CallSettled{}, temporalError(err)
 	}
@@ -271,10 +252,10 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 			end.Error = call.Result.Error
 		}
 	}
-	if end, err = a.store.EndPass(ctx, end); err != nil {
+	if end, err = a.Store.EndPass(ctx, end); err != nil {
 		return CallSettled{}, temporalError(err)
 	}
-	a.tracing.SessionEnded(ctx, end)
+	a.Tracing.SessionEnded(ctx, end)
 	return CallSettled{Settled: settled(end), Call: callState(call)}, nil
 }
 
@@ -287,7 +268,7 @@ type CallState struct {
 
 // CallState reads the state of a call.
 func (a *Activities) CallState(ctx context.Context, in RunInput) (CallState, error) {
-	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, in.Call)
+	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {
 		return CallState{}, temporalError(err)
 	}

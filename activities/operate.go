@@ -31,17 +31,17 @@ func pausedError(what, held string, again time.Duration) error {
 
 // Pause holds back calls that have not begun.
 func (a *Activities) Pause(ctx context.Context, in protocol.PauseRequest) (protocol.PauseResult, error) {
-	return a.pausing(ctx, in, "pause", a.store.Pause)
+	return a.pausing(ctx, in, "pause", a.Store.Pause)
 }
 
 // Resume lifts a pause.
 func (a *Activities) Resume(ctx context.Context, in protocol.PauseRequest) (protocol.PauseResult, error) {
-	return a.pausing(ctx, in, "resume", a.store.Resume)
+	return a.pausing(ctx, in, "resume", a.Store.Resume)
 }
 
 // ListPauses lists the pauses of a tenant. It uses only the Tenant of the request.
 func (a *Activities) ListPauses(ctx context.Context, in protocol.PauseRequest) (protocol.PauseResult, error) {
-	list, err := a.store.Pauses(ctx, in.Tenant)
+	list, err := a.Store.Pauses(ctx, in.Tenant)
 	return protocol.PauseResult{Pauses: list}, temporalError(err)
 }
 
@@ -60,23 +60,23 @@ func (a *Activities) pausing(
 			return protocol.PauseResult{}, temporalError(err)
 		}
 	}
-	p := jig.Pause{Scope: in.Scope, Target: in.Target, By: who.ID, Claimed: who.Claimed, Reason: in.Reason, At: a.now().UTC()}
+	p := jig.Pause{Scope: in.Scope, Target: in.Target, By: who.ID, Claimed: who.Claimed, Reason: in.Reason, At: a.Now().UTC()}
 	changed, err := apply(ctx, in.Tenant, p, evidence)
 	if err != nil {
 		return protocol.PauseResult{}, temporalError(err)
 	}
-	list, err := a.store.Pauses(ctx, in.Tenant)
+	list, err := a.Store.Pauses(ctx, in.Tenant)
 	return protocol.PauseResult{Changed: changed, Pauses: list}, temporalError(err)
 }
 
 // Installation returns the id of the installation, which tokens about pauses, grants and keys bind.
 func (a *Activities) Installation(context.Context, protocol.InstallationRequest) (string, error) {
-	return a.store.Installation(), nil
+	return a.Store.Installation(), nil
 }
 
 // mayResume returns an error unless somebody may end a pause. A request that no server makes is as good as its claim, or its token.
 func (a *Activities) mayResume(ctx context.Context, in protocol.PauseRequest, who jig.Principal) error {
-	list, err := a.store.Pauses(ctx, in.Tenant)
+	list, err := a.Store.Pauses(ctx, in.Tenant)
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,11 @@ func (a *Activities) mayResume(ctx context.Context, in protocol.PauseRequest, wh
 	}
 	var paused jig.Session
 	if in.Scope == jig.PauseSession {
-		if paused, err = a.store.Session(ctx, in.Tenant, in.Target); err != nil {
+		if paused, err = a.Store.Session(ctx, in.Tenant, in.Target); err != nil {
 			return err
 		}
 	}
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *Activities) checkPause(ctx context.Context, in protocol.PauseRequest) e
 	case jig.PauseTool:
 		return jig.CheckToolName(in.Target)
 	case jig.PauseSession:
-		_, err := a.store.Session(ctx, in.Tenant, in.Target)
+		_, err := a.Store.Session(ctx, in.Tenant, in.Target)
 		return err
 	}
 	return jig.Errorf(jig.CodeInvalidInput, "%q is not a scope", in.Scope).WithField("scope").WithHint("use tenant, tool or session")
@@ -118,7 +118,7 @@ func (a *Activities) checkPause(ctx context.Context, in protocol.PauseRequest) e
 
 // operator identifies the person who makes a request that concerns no call.
 func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, subject, reason string) (jig.Principal, *identity.Evidence, error) {
-	settings, err := a.tenants.Settings(ctx, tenant)
+	settings, err := a.Tenants.Settings(ctx, tenant)
 	if err != nil {
 		return jig.Principal{}, nil, err
 	}
@@ -128,7 +128,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 		case word != nil && jig.ProofVouched.AtLeast(settings.Proof) && (by == "" || by == word.Principal.ID):
 			who := settings.Person(word.Principal.ID)
 			who.Proof = jig.ProofVouched
-			return who, &identity.Evidence{Key: word.Key, Token: word.ID, Until: a.now().Add(token.MaxLifetime), Request: requestOf(ctx)}, nil
+			return who, &identity.Evidence{Key: word.Key, Token: word.ID, Until: a.Now().Add(token.MaxLifetime), Request: requestOf(ctx)}, nil
 		case settings.ProofWanted():
 			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant accepts only signed requests").WithField("token").
 				WithHint("give `jig` a signing key (JIG_SIGNING_KEY)")
@@ -142,7 +142,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 		who.Claimed = true
 		return who, nil, nil
 	}
-	proved, evidence, err := token.VerifySubject(settings.Keys, proof, a.store.Installation(), tenant, action, subject, reason, a.now())
+	proved, evidence, err := token.VerifySubject(settings.Keys, proof, a.Store.Installation(), tenant, action, subject, reason, a.Now())
 	if err != nil {
 		return jig.Principal{}, nil, err
 	}
@@ -174,7 +174,7 @@ func requestOf(ctx context.Context) string {
 // ListGrants returns a page of grants, or revokes one.
 func (a *Activities) ListGrants(ctx context.Context, in protocol.GrantsRequest) (protocol.GrantsPage, error) {
 	if in.Revoke == "" {
-		list, next, err := a.store.Grants(ctx, in.Tenant, in.Cursor, 100, in.All, a.now())
+		list, next, err := a.Store.Grants(ctx, in.Tenant, in.Cursor, 100, in.All, a.Now())
 		if err == nil {
 			err = a.markEnded(ctx, in.Tenant, list)
 		}
@@ -184,7 +184,7 @@ func (a *Activities) ListGrants(ctx context.Context, in protocol.GrantsRequest) 
 	if err != nil {
 		return protocol.GrantsPage{}, temporalError(err)
 	}
-	g, err := a.store.RevokeGrant(ctx, in.Tenant, in.Revoke, who, evidence, a.now().UTC())
+	g, err := a.Store.RevokeGrant(ctx, in.Tenant, in.Revoke, who, evidence, a.Now().UTC())
 	if err != nil {
 		return protocol.GrantsPage{}, temporalError(err)
 	}
@@ -194,7 +194,7 @@ func (a *Activities) ListGrants(ctx context.Context, in protocol.GrantsRequest) 
 // markEnded marks the live grants that ended because the contract of their tool has changed. A tool that this worker does not know
 // ends no grant.
 func (a *Activities) markEnded(ctx context.Context, tenant string, list []jig.Grant) error {
-	now := a.now()
+	now := a.Now()
 	if !slices.ContainsFunc(list, func(g jig.Grant) bool { return g.Live(now) }) {
 		return nil
 	}

@@ -139,20 +139,20 @@ func (o *origins) documentOf(ctx context.Context, session jig.Session, frame str
 			return found, nil
 		}
 		var err error
-		found.trusted, err = o.store.DocumentTrusted(ctx, session.Tenant, documentAgent, agent.Name, agent.Version)
+		found.trusted, err = o.Store.DocumentTrusted(ctx, session.Tenant, documentAgent, agent.Name, agent.Version)
 		return found, err
 	}
-	runs, err := o.store.Frame(ctx, session.Tenant, session.ID, frame)
+	runs, err := o.Store.Frame(ctx, session.Tenant, session.ID, frame)
 	if err != nil {
 		return words{}, err
 	}
 	found := words{name: runs.Name, trusted: typed}
 	if draft := agent.Name == jig.CallAgent && !agent.Registered && runs.Version == agent.Version; !draft {
-		if found.trusted, err = o.store.DocumentTrusted(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version); err != nil {
+		if found.trusted, err = o.Store.DocumentTrusted(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version); err != nil {
 			return words{}, err
 		}
 	}
-	body, err := o.store.DocumentAt(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version)
+	body, err := o.Store.DocumentAt(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version)
 	if jig.CodeOf(err) == jig.CodeNotFound { // an extraction of many entities runs no document
 		return words{}, nil
 	}
@@ -181,7 +181,7 @@ func (o *origins) load(ctx context.Context, session jig.Session) error {
 		o.calls, o.tools, o.tracers = seen, map[string]string{}, map[string]*sessionTracer{}
 		o.knows(seen)
 	}
-	texts, err := o.store.Origins(ctx, session.Tenant, session.ID, slices.Collect(maps.Keys(o.tools)))
+	texts, err := o.Store.Origins(ctx, session.Tenant, session.ID, slices.Collect(maps.Keys(o.tools)))
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (a attempt) failed(outcome jig.ToolResult) time.Time {
 }
 
 // retryFor returns how long after the first failure of a call an attempt may begin.
-func (a *Activities) retryFor(t jig.Tool) time.Duration { return cmp.Or(t.RetryFor, a.retries) }
+func (a *Activities) retryFor(t jig.Tool) time.Duration { return cmp.Or(t.RetryFor, a.RetryFor) }
 
 // verdictOnRead returns the verdict on a failed call of a tool that only reads or drafts.
 func (a attempt) verdictOnRead(e *jig.Error) jig.CallStatus {

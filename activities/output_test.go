@@ -17,7 +17,8 @@ func (o *office) calls(t *testing.T, tool, input string) jig.Call {
 	t.Helper()
 	o.session = jig.NewSessionID()
 	_, err := o.OpenCall(t.Context(), activities.OpenCallInput{
-		SessionRef: o.ref(), Tool: tool, Input: json.RawMessage(input), Principal: jig.Principal{ID: "ana"},
+		SessionRef: o.ref(),
+		Call:       protocol.CallInput{Tool: tool, Input: json.RawMessage(input), Principal: jig.Principal{ID: "ana"}},
 	})
 	require.NoError(t, err)
 	_, err = o.Admit(t.Context(), activities.AdmitInput{PassRef: o.firstPass(), Limit: 100})

@@ -32,7 +32,7 @@ func (a *Activities) ListPolicies(ctx context.Context, in protocol.PoliciesReque
 }
 
 func (a *Activities) policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
-	lister, ok := a.policy.(policyLister)
+	lister, ok := a.Policy.(policyLister)
 	if !ok {
 		return nil, nil
 	}

@@ -84,7 +84,7 @@ func (p *previews) compute(ctx context.Context, found contract, call jig.Call) (
 	go func() {
 		defer func() {
 			if cause := recover(); cause != nil {
-				p.logger.ErrorContext(ctx, "a preview panicked", slog.String("tool", call.Tool),
+				p.Logger.ErrorContext(ctx, "a preview panicked", slog.String("tool", call.Tool),
 					slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
 				done <- computed{Preview: preview.Missing("it failed with an internal error; see the worker's log")}
 			}
@@ -140,7 +140,7 @@ func (p *previews) show(ctx context.Context, call *jig.Call, asked *jig.Pending)
 		}
 		asked.Reasons = append(slices.Clone(asked.Reasons), why)
 	}
-	if call.Digest, err = digest(p.store.Installation(), *call); err != nil {
+	if call.Digest, err = digest(p.Store.Installation(), *call); err != nil {
 		return err
 	}
 	asked.Preview, asked.Digest = shown, call.Digest
@@ -178,7 +178,7 @@ func (p *previews) unasked(ctx context.Context, call jig.Call) (bool, error) {
 	if !p.tool.Previews || call.Preview != nil || call.Verdict != jig.VerdictAsk || call.Status != jig.CallReserved {
 		return false, nil
 	}
-	by, _, err := p.store.Approved(ctx, call.Tenant, call.SessionID, call.ID)
+	by, _, err := p.Store.Approved(ctx, call.Tenant, call.SessionID, call.ID)
 	return len(by) == 0, err
 }
 

@@ -26,6 +26,6 @@ func (p *previews) reader(call jig.Call) plan.Read {
 		if session.Agent.Name == jig.CallAgent && session.Depth == 0 { // nobody but the principal chose the tool, so no agent's list limits it
 			session.Agent.Tools = []string{"*"}
 		}
-		return p.readNow(ctx, session, tool, jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.ID, Pass: call.Pass, Tool: name, CreatedAt: p.now()}, input)
+		return p.readNow(ctx, session, tool, jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.ID, Pass: call.Pass, Tool: name, CreatedAt: p.Now()}, input)
 	}
 }

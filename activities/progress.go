@@ -28,21 +28,21 @@ func (a *Activities) progress(ctx context.Context, call jig.Call) (report func(s
 		defer cancel()
 		data, err := json.Marshal(map[string]string{"text": jig.Cut(s, 4096)})
 		if err == nil {
-			err = a.store.AppendEvents(ctx, call.Tenant, call.SessionID, jig.Event{
+			err = a.Store.AppendEvents(ctx, call.Tenant, call.SessionID, jig.Event{
 				Type: jig.EventToolOutput, Pass: call.Pass, CallID: call.ID, Tool: call.Tool, Data: data,
 			})
 		}
 		if err != nil {
-			a.logger.WarnContext(ctx, "progress was not recorded", slog.String("call_id", call.ID), slog.String("error", err.Error()))
+			a.Logger.WarnContext(ctx, "progress was not recorded", slog.String("call_id", call.ID), slog.String("error", err.Error()))
 		}
 	}
 	report = func(s string) {
 		mu.Lock()
 		defer mu.Unlock()
 		text += s
-		if a.now().Sub(last) >= every {
+		if a.Now().Sub(last) >= every {
 			write(text)
-			text, last = "", a.now()
+			text, last = "", a.Now()
 		}
 	}
 	flush = func() {

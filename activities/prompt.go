@@ -184,7 +184,7 @@ func (a *Activities) wholeResults(ctx context.Context, session jig.Session, exch
 			if c.ResultArtifact == "" {
 				continue
 			}
-			whole, err := readArtifact(ctx, a.store, session.Tenant, c.ResultArtifact, left)
+			whole, err := readArtifact(ctx, a.Store, session.Tenant, c.ResultArtifact, left)
 			if err != nil {
 				return nil, err
 			}

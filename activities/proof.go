@@ -25,7 +25,7 @@ const reasonUnvouched = "unvouched"
 // stated returns a server's statement about a request, or nil for a request without a statement. A tenant can refuse such requests.
 func (a *Activities) stated(ctx context.Context, proof string, want protocol.Statement, at time.Time) (*protocol.Statement, error) {
 	if proof != "" {
-		st, err := a.servers.Verify(ctx, proof, want, at)
+		st, err := a.Servers.Verify(ctx, proof, want, at)
 		if err != nil {
 			e := *jig.AsError(err)
 			if e.Code == jig.CodeNotPermitted {
@@ -35,7 +35,7 @@ func (a *Activities) stated(ctx context.Context, proof string, want protocol.Sta
 		}
 		return &st, nil
 	}
-	settings, err := a.tenants.Settings(ctx, want.Tenant)
+	settings, err := a.Tenants.Settings(ctx, want.Tenant)
 	if err == nil && settings.Vouched() {
 		err = jig.Errorf(jig.CodeNotPermitted, "tenant %s accepts only requests that come through its server", want.Tenant).WithField("proof").
 			WithReason(reasonUnvouched).WithHint("send the request to the server")
@@ -73,7 +73,7 @@ func (a *Activities) starter(ctx context.Context, ref protocol.SessionRef, o ori
 		want.Kind = protocol.StateSchedule
 	}
 	if o.began.IsZero() {
-		o.began = a.now()
+		o.began = a.Now()
 	}
 	st, err := a.stated(ctx, o.proof, want, o.began)
 	switch {
@@ -99,7 +99,7 @@ func (a *Activities) starter(ctx context.Context, ref protocol.SessionRef, o ori
 
 // reopen loads a session that has ended and that a message wakes.
 func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, error) {
-	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	session, err := a.Store.Session(ctx, in.Tenant, in.SessionID)
 	if err != nil {
 		return session, err
 	}
@@ -117,7 +117,7 @@ func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, err
 	if !proved && woken.ID == "" {
 		return session, nil
 	}
-	read, err := a.store.MessageRead(ctx, in.Tenant, in.SessionID, woken.ID) // a worker that died may have stored it just now
+	read, err := a.Store.MessageRead(ctx, in.Tenant, in.SessionID, woken.ID) // a worker that died may have stored it just now
 	const why = "the message that wakes the session has been read already"
 	switch {
 	case err == nil && read && proved:
@@ -132,11 +132,11 @@ func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, err
 // sends the message. It returns nil if the message only claims who sends it.
 func (a *Activities) teller(ctx context.Context, ref protocol.SessionRef, m protocol.Woken, at time.Time) (*jig.Principal, error) {
 	if m.Parent != "" {
-		session, calls, err := a.store.CallsOf(ctx, ref.Tenant, m.Parent, []string{m.ParentCall})
+		session, calls, err := a.Store.CallsOf(ctx, ref.Tenant, m.Parent, []string{m.ParentCall})
 		if err != nil {
 			return nil, err
 		}
-		request, err := a.store.Request(ctx, ref.Tenant, m.Parent, m.ParentCall)
+		request, err := a.Store.Request(ctx, ref.Tenant, m.Parent, m.ParentCall)
 		if err == nil && (len(calls) == 0 || request != m.Request(ref.SessionID)) {
 			err = jig.Errorf(jig.CodeNotPermitted, "call %q of session %s does not send this message", m.ParentCall, m.Parent).WithField("parent_call").
 				WithReason(reasonUnvouched).WithHint("leave out the parent")
@@ -144,7 +144,7 @@ func (a *Activities) teller(ctx context.Context, ref protocol.SessionRef, m prot
 		return &session.Principal, err
 	}
 	if at.IsZero() {
-		at = a.now()
+		at = a.Now()
 	}
 	want := protocol.Statement{Kind: protocol.StateMessage, Tenant: ref.Tenant, Session: ref.SessionID, Content: m.Content, ID: m.ID}
 	return a.vouchedFor(ctx, m.Proof, want, at)
@@ -179,7 +179,7 @@ func (a *Activities) refuseStart(ctx context.Context, ref protocol.SessionRef, b
 	if refused.Reason != reasonUnvouched && refused.Reason != reasonEnded {
 		return cause
 	}
-	return errors.Join(a.store.RecordAudit(ctx, ref.Tenant, audit.Entry{
+	return errors.Join(a.Store.RecordAudit(ctx, ref.Tenant, audit.Entry{
 		Kind: audit.AuditRefused, By: by.ID, Claimed: true, SessionID: ref.SessionID, Subject: "start", Reason: refused.Message,
 	}), cause)
 }

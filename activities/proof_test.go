@@ -168,16 +168,20 @@ func TestCall_TheServerVouchesForThePrincipal(t *testing.T) {
 	t.Parallel()
 	f, id := newFront(t), jig.NewSessionID()
 	in := activities.OpenCallInput{
-		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: id}, Tool: guardedTool, Input: json.RawMessage(small),
-		Principal: jig.Principal{ID: "ana", Permissions: []string{"*"}}, Source: jig.SourceAPI, Began: time.Now(),
+		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: id},
+		Call: protocol.CallInput{
+			Tool: guardedTool, Input: json.RawMessage(small),
+			Principal: jig.Principal{ID: "ana", Permissions: []string{"*"}}, Source: jig.SourceAPI,
+		},
+		Began: time.Now(),
 	}
 	_, err := f.OpenCall(t.Context(), in)
 	require.Equal(t, jig.CodeNotPermitted, failed(t, err))
 	require.Len(t, f.audits(t, id), 1)
-	digest := jig.SessionRequest{Tool: in.Tool, Input: in.Input, Principal: "ana"}.Digest()
-	in.Proof = f.state(t, protocol.Statement{Kind: protocol.StateStart, Session: id, Content: digest, Source: in.Source}, time.Now())
+	digest := jig.SessionRequest{Tool: in.Call.Tool, Input: in.Call.Input, Principal: "ana"}.Digest()
+	in.Call.Proof = f.state(t, protocol.Statement{Kind: protocol.StateStart, Session: id, Content: digest, Source: in.Call.Source}, time.Now())
 	stolen := in
-	stolen.Input = json.RawMessage(`{"order":"mine","amount":10000}`)
+	stolen.Call.Input = json.RawMessage(`{"order":"mine","amount":10000}`)
 	_, err = f.OpenCall(t.Context(), stolen)
 	require.ErrorContains(t, err, "another content")
 	_, err = f.OpenCall(t.Context(), in)
@@ -227,12 +231,13 @@ func TestChildCall_DoesWhatItsParentAsked(t *testing.T) {
 	require.NoError(t, f.began(t, f.session, f.start(t, f.session, time.Now()), time.Now()))
 	child := f.delegates(t, 1, `{"agent":"nightly"}`)
 	in := activities.OpenCallInput{
-		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID}, Tool: ordersTool, Input: json.RawMessage(small),
-		Parent: f.session, ParentCall: "1.1", Began: time.Now(),
+		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID},
+		Call:       protocol.CallInput{Tool: ordersTool, Input: json.RawMessage(small), Parent: f.session, ParentCall: "1.1"},
+		Began:      time.Now(),
 	}
-	require.NoError(t, f.db.NameChild(t.Context(), f.tenant, f.session, "1.1", child.SessionID, jig.SessionRequest{Tool: in.Tool, Input: in.Input}.Digest()))
+	require.NoError(t, f.db.NameChild(t.Context(), f.tenant, f.session, "1.1", child.SessionID, jig.SessionRequest{Tool: in.Call.Tool, Input: in.Call.Input}.Digest()))
 	for _, change := range []func(*activities.OpenCallInput){
-		func(in *activities.OpenCallInput) { in.Tool = purgeTool }, func(in *activities.OpenCallInput) { in.Input = json.RawMessage(`{"order":"b","amount":1}`) },
+		func(in *activities.OpenCallInput) { in.Call.Tool = purgeTool }, func(in *activities.OpenCallInput) { in.Call.Input = json.RawMessage(`{"order":"b","amount":1}`) },
 	} {
 		other := in
 		change(&other)
@@ -273,10 +278,11 @@ func TestChild_StartsWhileItsCallRuns(t *testing.T) {
 
 	child := f.delegates(t, 3, `{"agent":"nightly"}`)
 	in := activities.OpenCallInput{
-		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID}, Tool: ordersTool, Input: json.RawMessage(small),
-		Parent: f.session, ParentCall: "3.1", Began: time.Now(),
+		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID},
+		Call:       protocol.CallInput{Tool: ordersTool, Input: json.RawMessage(small), Parent: f.session, ParentCall: "3.1"},
+		Began:      time.Now(),
 	}
-	require.NoError(t, f.db.NameChild(t.Context(), f.tenant, f.session, "3.1", child.SessionID, jig.SessionRequest{Tool: in.Tool, Input: in.Input}.Digest()))
+	require.NoError(t, f.db.NameChild(t.Context(), f.tenant, f.session, "3.1", child.SessionID, jig.SessionRequest{Tool: in.Call.Tool, Input: in.Call.Input}.Digest()))
 	_, err := f.EndChild(t.Context(), activities.EndChildInput{
 		RunInput: activities.RunInput{SessionRef: f.ref(), Call: "3.1"}, Error: jig.Errorf(jig.CodeCanceled, "it was canceled"),
 	})
@@ -297,8 +303,9 @@ func TestChildCall_NeedsACallThatNamesIt(t *testing.T) {
 	require.NoError(t, f.began(t, f.session, f.start(t, f.session, time.Now()), time.Now()))
 	child := f.delegates(t, 1, `{"agent":"nightly"}`)
 	_, err := f.OpenCall(t.Context(), activities.OpenCallInput{
-		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID}, Tool: ordersTool, Input: json.RawMessage(small),
-		Parent: f.session, ParentCall: "1.1", Began: time.Now(),
+		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID},
+		Call:       protocol.CallInput{Tool: ordersTool, Input: json.RawMessage(small), Parent: f.session, ParentCall: "1.1"},
+		Began:      time.Now(),
 	})
 	require.ErrorContains(t, err, "makes another call")
 	require.NoError(t, f.began(t, child.SessionID, child.Start, time.Now()))

@@ -60,7 +60,7 @@ func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 		return jig.AsError(err)
 	}
 	if len(in.Schema) > 0 {
-		if err := a.schemas.Check(in.Schema); err != nil {
+		if err := a.Schemas.Check(in.Schema); err != nil {
 			e := jig.AsError(err)
 			return jig.Errorf(jig.CodeInvalidInput, "the question's schema is not a valid JSON Schema: %s", e.Message).WithField("/schema").
 				WithHint(`give e.g. {"type": "string"}, or leave it out for plain text`)
@@ -104,5 +104,5 @@ func (a *Activities) fits(q jig.Question, value json.RawMessage) error {
 	if len(schema) == 0 {
 		return nil
 	}
-	return a.schemas.Validate(schema, value)
+	return a.Schemas.Validate(schema, value)
 }

@@ -27,7 +27,7 @@ const waitsHere = time.Second
 
 // limited asks the rate limits whether an attempt of a call may begin. ended is set if the call must wait, or has waited too long and failed.
 func (a *Activities) limited(ctx context.Context, session jig.Session, call jig.Call, attempt string) (ended *unclaimed, err error) {
-	concerned, err := a.rates.Limited(ctx, call.Tenant, call.Tool)
+	concerned, err := a.RateLimits.Limited(ctx, call.Tenant, call.Tool)
 	if err != nil || !concerned {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (a *Activities) limited(ctx context.Context, session jig.Session, call jig.
 	for {
 		var answer ratelimit.Answer
 		err := retryWhileUnavailable(ctx, func() (err error) {
-			answer, err = a.rates.Ask(ctx, session, call, attempt == frameAttempt)
+			answer, err = a.RateLimits.Ask(ctx, session, call, attempt == frameAttempt)
 			return err
 		})
 		switch {
@@ -49,7 +49,7 @@ func (a *Activities) limited(ctx context.Context, session jig.Session, call jig.
 		case answer.Wait == 0:
 			return nil, nil
 		case answer.Wait > room:
-			stuck, err := a.store.HeldBack(ctx, call.Tenant, call.SessionID, call.ID)
+			stuck, err := a.Store.HeldBack(ctx, call.Tenant, call.SessionID, call.ID)
 			return &unclaimed{ran: Ran{State: call.Status, Paused: true, Held: answer.Why, Stuck: stuck, again: answer.Wait}}, err
 		}
 		room -= answer.Wait
@@ -66,12 +66,12 @@ func (a *Activities) mayStart(ctx context.Context, session jig.Session) (answer 
 	if session.ParentID != "" {
 		return answer, nil
 	}
-	concerned, err := a.rates.Limited(ctx, session.Tenant, "")
+	concerned, err := a.RateLimits.Limited(ctx, session.Tenant, "")
 	if err != nil || !concerned {
 		return answer, err
 	}
 	err = retryWhileUnavailable(ctx, func() (err error) {
-		answer, err = a.rates.Ask(ctx, session, jig.Call{Tenant: session.Tenant, SessionID: session.ID, Input: session.Input}, false)
+		answer, err = a.RateLimits.Ask(ctx, session, jig.Call{Tenant: session.Tenant, SessionID: session.ID, Input: session.Input}, false)
 		return err
 	})
 	return answer, err
@@ -94,7 +94,7 @@ func (a *Activities) AwaitStart(ctx context.Context, in protocol.SessionRef) err
 }
 
 func (a *Activities) starts(ctx context.Context, in protocol.SessionRef) (ratelimit.Answer, error) {
-	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	session, err := a.Store.Session(ctx, in.Tenant, in.SessionID)
 	if err != nil {
 		return ratelimit.Answer{}, err
 	}
@@ -105,7 +105,7 @@ func (a *Activities) starts(ctx context.Context, in protocol.SessionRef) (rateli
 func (a *Activities) outwaited(ctx context.Context, call jig.Call, why string) (*unclaimed, error) {
 	fresh := call
 	refuse(&fresh, ratelimit.Expired(why))
-	stored, err := a.store.Readmit(ctx, call, fresh, nil)
+	stored, err := a.Store.Readmit(ctx, call, fresh, nil)
 	if err != nil {
 		return nil, err
 	}

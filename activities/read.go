@@ -23,13 +23,13 @@ func (a *Activities) mayRunUnreserved(ctx context.Context, session jig.Session, 
 	if !repeatable(tool) || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || call.Tried || call.Paused != "" {
 		return false, nil
 	}
-	if priced, err := a.budgets.Priced(ctx, call.Tenant, call.Tool); err != nil || priced {
+	if priced, err := a.Budgets.Priced(ctx, call.Tenant, call.Tool); err != nil || priced {
 		return false, err
 	}
-	if limited, err := a.rates.Limited(ctx, call.Tenant, call.Tool); err != nil || limited {
+	if limited, err := a.RateLimits.Limited(ctx, call.Tenant, call.Tool); err != nil || limited {
 		return false, err
 	}
-	digested, err := digest(a.store.Installation(), call)
+	digested, err := digest(a.Store.Installation(), call)
 	if err != nil || digested != call.Digest || tool.Version != call.Version {
 		return false, err
 	}
@@ -50,13 +50,13 @@ func (a *Activities) runsUnreserved(ctx context.Context, session jig.Session, fo
 func (a *Activities) firstAttempt(
 	ctx context.Context, session jig.Session, found contract, call jig.Call, progress func(string),
 ) ledger.QuickCompletion {
-	started := a.now()
+	started := a.Now()
 	taint := &entity.Taint{Session: session.ReadUntrusted}
 	outcome := a.traced(entity.WithTaint(ctx, taint), found, call, a.invocation(session, call, 1, progress))
-	status, _ := attempt{tool: found.tool, number: 1, now: a.now(), retryFor: a.retryFor(found.tool), ended: interruptionOf(ctx)}.verdict(outcome)
+	status, _ := attempt{tool: found.tool, number: 1, now: a.Now(), retryFor: a.retryFor(found.tool), ended: interruptionOf(ctx)}.verdict(outcome)
 	return ledger.QuickCompletion{
 		CallID: call.ID, Version: call.Version, Digest: call.Digest, Input: call.Input, Status: status, Result: outcome,
-		Started: started, Finished: a.now(), Reads: approval.Reads{Untrusted: taint.Read()},
+		Started: started, Finished: a.Now(), Reads: approval.Reads{Untrusted: taint.Read()},
 	}
 }
 
@@ -92,7 +92,7 @@ func (a *Activities) read(ctx context.Context, session jig.Session, found contra
 	if overdue.Stop() && recordable(record) {
 		write, cancel := context.WithTimeout(late, recordTime)
 		defer cancel()
-		done, err := a.store.FinishQuick(write, call.Tenant, call.SessionID, []ledger.QuickCompletion{record})
+		done, err := a.Store.FinishQuick(write, call.Tenant, call.SessionID, []ledger.QuickCompletion{record})
 		if err == nil && len(done) > 0 {
 			call.Status, call.Result = record.Status, &record.Result
 			return result(call), false, nil

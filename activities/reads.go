@@ -44,7 +44,7 @@ func (a *Activities) Status(ctx context.Context, in protocol.StatusRequest) (jig
 
 // showOutput sets the output of the only call of a session without a model.
 func (a *Activities) showOutput(ctx context.Context, in protocol.StatusRequest, view *jig.SessionView) error {
-	_, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{jig.CallID(1, 1)})
+	_, calls, err := a.Store.CallsOf(ctx, in.Tenant, in.SessionID, []string{jig.CallID(1, 1)})
 	if err == nil && len(calls) > 0 && calls[0].Result != nil { // a session that was canceled at once has no call
 		view.Output, view.OutputArtifact = calls[0].Result.Data, calls[0].ResultArtifact
 	}
@@ -97,7 +97,7 @@ func (a *Activities) ListApprovals(ctx context.Context, in protocol.ApprovalsReq
 		fitPending(view.Pending, func() bool { return sizeOf(view.Pending) <= pageBytes })
 		return protocol.ApprovalsPage{Approvals: view.Pending}, temporalError(err)
 	}
-	list, next, err := a.store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)
+	list, next, err := a.Store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)
 	for i := range list {
 		shortPreview(&list[i])
 	}
@@ -113,7 +113,7 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 	if in.Limit <= 0 || in.Limit > 500 {
 		in.Limit = 500
 	}
-	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	session, err := a.Store.Session(ctx, in.Tenant, in.SessionID)
 	if err != nil {
 		return protocol.EventsPage{}, temporalError(err)
 	}
@@ -130,7 +130,7 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 	}
 	page := protocol.EventsPage{Status: session.Status, Draft: draft}
 	if len(list) == 0 && session.Status == jig.StatusWorking { // the view also knows whether child sessions wait for people
-		view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
+		view, err := a.Store.SessionView(ctx, in.Tenant, in.SessionID)
 		if err != nil {
 			return protocol.EventsPage{}, temporalError(err)
 		}
@@ -150,7 +150,7 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 func (a *Activities) nextEvents(ctx context.Context, session jig.Session, in protocol.EventsRequest) ([]jig.Event, *protocol.Draft, error) {
 	text := in.Text != nil
 	if in.Wait <= 0 || session.Status.Final() {
-		list, err := a.store.Events(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
+		list, err := a.Store.Events(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
 		if err != nil || !text || len(list) == 0 {
 			return list, nil, err
 		}
@@ -159,12 +159,12 @@ func (a *Activities) nextEvents(ctx context.Context, session jig.Session, in pro
 	defer cancel()
 	defer context.AfterFunc(stopping(ctx), cancel)() // a worker that is stopping does not wait for the next event
 	if !text {
-		list, err := a.store.WaitEvents(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
+		list, err := a.Store.WaitEvents(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
 		return list, nil, err
 	}
 	from := *in.Text
 	from.Pass = max(from.Pass, session.Pass) // the turns of earlier passes are stored
-	return a.store.WaitText(ctx, in.Tenant, in.SessionID, in.After, in.Limit, from, textEvery)
+	return a.Store.WaitText(ctx, in.Tenant, in.SessionID, in.After, in.Limit, from, textEvery)
 }
 
 // stopping returns a context that ends when the worker begins to stop.
@@ -238,7 +238,7 @@ const (
 // documentNames lists the names of a kind that a tenant sees. It returns an empty list, not nil, if there are no names, because nil means
 // unknown.
 func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]string, error) {
-	names, err := a.store.DocumentNames(ctx, tenant, kind)
+	names, err := a.Store.DocumentNames(ctx, tenant, kind)
 	return append([]string{}, names...), err
 }
 
@@ -247,10 +247,10 @@ func (a *Activities) documentChunk(ctx context.Context, in protocol.CatalogReque
 	if err := checkKind(in.Kind); err != nil {
 		return nil, err
 	}
-	read := a.store.Document
+	read := a.Store.Document
 	if in.Version != "" {
 		read = func(ctx context.Context, tenant, kind, name string) ([]byte, error) {
-			return a.store.DocumentAt(ctx, tenant, kind, name, in.Version)
+			return a.Store.DocumentAt(ctx, tenant, kind, name, in.Version)
 		}
 	}
 	body, err := read(ctx, in.Tenant, in.Kind, in.Name)
@@ -281,10 +281,10 @@ func (a *Activities) ListDocuments(ctx context.Context, in protocol.DocumentsReq
 		}
 	}
 	if in.Name != "" {
-		page.Documents, err = a.store.DocumentVersions(ctx, in.Tenant, in.Kind, in.Name, in.Version, maxDocuments)
+		page.Documents, err = a.Store.DocumentVersions(ctx, in.Tenant, in.Kind, in.Name, in.Version, maxDocuments)
 		return page, temporalError(err)
 	}
-	found, err := a.store.SeenDocuments(ctx, in.Tenant, in.Kind, bundle.Key{Kind: in.AfterKind, Name: in.AfterName}, maxDocuments+1)
+	found, err := a.Store.SeenDocuments(ctx, in.Tenant, in.Kind, bundle.Key{Kind: in.AfterKind, Name: in.AfterName}, maxDocuments+1)
 	page.Documents = found[:min(len(found), maxDocuments)]
 	page.More = len(found) > maxDocuments
 	return page, temporalError(err)
@@ -292,7 +292,7 @@ func (a *Activities) ListDocuments(ctx context.Context, in protocol.DocumentsReq
 
 // FetchArtifact returns a piece of an artifact.
 func (a *Activities) FetchArtifact(ctx context.Context, in protocol.ArtifactRequest) (protocol.ArtifactChunk, error) {
-	data, size, err := a.store.ReadArtifact(ctx, in.Tenant, in.ID, in.Offset, chunkBytes)
+	data, size, err := a.Store.ReadArtifact(ctx, in.Tenant, in.ID, in.Offset, chunkBytes)
 	return protocol.ArtifactChunk{Data: data, Size: size}, temporalError(err)
 }
 
@@ -301,5 +301,5 @@ func (a *Activities) Upload(ctx context.Context, in protocol.UploadRequest) erro
 	if len(in.Data) > chunkBytes {
 		return temporalError(jig.Errorf(jig.CodeInvalidInput, "a piece has at most %d bytes", chunkBytes).WithField("data"))
 	}
-	return temporalError(a.store.AppendArtifact(ctx, in.Tenant, in.ID, in.Offset, in.Data))
+	return temporalError(a.Store.AppendArtifact(ctx, in.Tenant, in.ID, in.Offset, in.Data))
 }

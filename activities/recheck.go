@@ -21,11 +21,11 @@ const (
 // Recheck checks the open approvals of tenants in which the people who may decide have changed: if too few are left, more people may decide, or the call
 // is denied; see [approval.Voters.Independent]. Workflows are told. If one tenant cannot be checked now, the others still are.
 func (a *Activities) Recheck(ctx context.Context) error {
-	tenants, err := a.store.TakeRechecks(ctx, recheckLease, maxRechecks)
+	tenants, err := a.Store.TakeRechecks(ctx, recheckLease, maxRechecks)
 	for tenant, due := range tenants {
 		failed := a.recheck(ctx, tenant)
 		if failed == nil {
-			failed = a.store.Rechecked(ctx, tenant, due)
+			failed = a.Store.Rechecked(ctx, tenant, due)
 		}
 		err = errors.Join(err, failed)
 	}
@@ -34,14 +34,14 @@ func (a *Activities) Recheck(ctx context.Context) error {
 
 // recheck checks the open approvals of a tenant.
 func (a *Activities) recheck(ctx context.Context, tenant string) error {
-	settings, err := a.tenants.Latest(ctx, tenant)
+	settings, err := a.Tenants.Latest(ctx, tenant)
 	if err != nil {
 		return err
 	}
 	voters := settings.Voters()
 	for cursor, more := "", true; more; more = cursor != "" {
 		var page []jig.Pending
-		if page, cursor, err = a.store.PendingApprovals(ctx, tenant, cursor, recheckPage); err != nil {
+		if page, cursor, err = a.Store.PendingApprovals(ctx, tenant, cursor, recheckPage); err != nil {
 			return err
 		}
 		for _, p := range page {
@@ -55,16 +55,16 @@ func (a *Activities) recheck(ctx context.Context, tenant string) error {
 
 // recheckCall checks one open approval, without a lock if it is as it should be.
 func (a *Activities) recheckCall(ctx context.Context, voters approval.Voters, p jig.Pending) error {
-	now := a.now()
+	now := a.Now()
 	wider, denied := voters.Independent(voters.Counted(p, now), now)
 	if denied == nil && wider.Terms == p.Terms {
 		return nil
 	}
-	changed, err := a.store.Recheck(ctx, p.Tenant, p.SessionID, p.Call, voters, now)
+	changed, err := a.Store.Recheck(ctx, p.Tenant, p.SessionID, p.Call, voters, now)
 	if err != nil || !changed {
 		return err
 	}
-	call, err := a.store.Call(ctx, p.Tenant, p.SessionID, p.Call)
+	call, err := a.Store.Call(ctx, p.Tenant, p.SessionID, p.Call)
 	if err == nil {
 		a.tellSettled(ctx, call)
 	}

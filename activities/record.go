@@ -10,7 +10,7 @@ import (
 // Record returns a call with its result and a piece of its input. A large result is a preview; the result's last artifact is the whole
 // one. The error is NOT_FOUND if the tenant has no such session, or the session no such call.
 func (a *Activities) Record(ctx context.Context, in protocol.RecordRequest) (protocol.RecordPage, error) {
-	_, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
+	_, calls, err := a.Store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
 	if err != nil {
 		return protocol.RecordPage{}, temporalError(err)
 	}

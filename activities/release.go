@@ -15,7 +15,7 @@ import (
 func (a *Activities) addStanding(
 	ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call,
 ) error {
-	g, err := a.store.Grant(ctx, r.Tenant, r.Decision.GrantID)
+	g, err := a.Store.Grant(ctx, r.Tenant, r.Decision.GrantID)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		r.Refusal = explain(err)
 		return nil
@@ -48,14 +48,14 @@ func givers(g jig.Grant, settings tenancy.Settings) []jig.Principal {
 func (a *Activities) uncovered(
 	ctx context.Context, settings tenancy.Settings, s approval.Standing, session jig.Session, tool jig.Tool, call jig.Call,
 ) (string, error) {
-	g, now := s.Grant, a.now()
+	g, now := s.Grant, a.Now()
 	switch {
 	case !g.Live(now):
 		return fmt.Sprintf("the standing approval %s was used up, has expired or was revoked", g.ID), nil
 	case tool.Version != call.Version:
 		return fmt.Sprintf("the contract of %s has changed since the call was shown", call.Tool), nil
 	}
-	ruling, err := a.policy.Rule(ctx, tool, call, session, now)
+	ruling, err := a.Policy.Rule(ctx, tool, call, session, now)
 	switch {
 	case err != nil:
 		return "", err
@@ -92,11 +92,11 @@ func (a *Activities) GrantFits(ctx context.Context, in protocol.FitsRequest) (pr
 
 func (a *Activities) grantFits(ctx context.Context, in protocol.FitsRequest) (protocol.FitsPage, error) {
 	page := protocol.FitsPage{Approvals: []jig.Pending{}}
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return page, err
 	}
-	if page.Grant, err = a.store.Grant(ctx, in.Tenant, in.Grant); err != nil || !page.Grant.Live(a.now()) {
+	if page.Grant, err = a.Store.Grant(ctx, in.Tenant, in.Grant); err != nil || !page.Grant.Live(a.Now()) {
 		return page, err
 	}
 	standing := approval.Standing{Grant: page.Grant, People: givers(page.Grant, settings)}
@@ -126,8 +126,8 @@ func (a *Activities) fit(ctx context.Context, settings tenancy.Settings, s appro
 		return false, err
 	}
 	tool, known, err := a.toolNow(ctx, call)
-	asked = settings.Voters().Counted(asked, a.now())
-	if err != nil || !known || approval.VotesOf(s.Grant, s.People, asked, settings.Proof, a.now()) == nil {
+	asked = settings.Voters().Counted(asked, a.Now())
+	if err != nil || !known || approval.VotesOf(s.Grant, s.People, asked, settings.Proof, a.Now()) == nil {
 		return false, err
 	}
 	why, err := a.uncovered(ctx, settings, s, session, tool, call)

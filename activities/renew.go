@@ -77,17 +77,17 @@ func (a *Activities) Compare(ctx context.Context, in protocol.CompareRequest) (p
 
 func (a *Activities) comparison(ctx context.Context, in protocol.CompareRequest) (protocol.Comparison, error) {
 	found := protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "a worker is comparing it now; look again"}
-	asked, err := a.store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
+	asked, err := a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {
 		return found, err
 	}
-	now := a.now()
-	begun, err := a.store.BeginComparison(ctx, asked, now, protocol.ComparedFor)
+	now := a.Now()
+	begun, err := a.Store.BeginComparison(ctx, asked, now, protocol.ComparedFor)
 	if err != nil {
 		return found, err
 	}
 	if !begun {
-		if kept, err := a.store.Comparison(ctx, asked, now.Add(-protocol.ComparedFor)); kept != nil || err != nil {
+		if kept, err := a.Store.Comparison(ctx, asked, now.Add(-protocol.ComparedFor)); kept != nil || err != nil {
 			return *cmp.Or(kept, &found), err
 		}
 		return found, nil
@@ -100,7 +100,7 @@ func (a *Activities) comparison(ctx context.Context, in protocol.CompareRequest)
 	case c.changed():
 		found.Detail = c.what()
 	}
-	return found, a.store.EndComparison(context.WithoutCancel(ctx), asked, found)
+	return found, a.Store.EndComparison(context.WithoutCancel(ctx), asked, found)
 }
 
 // maxStale limits the difference between two previews that a refusal shows, in bytes.
@@ -134,7 +134,7 @@ func previewLines(p jig.Preview) string {
 // checkFirstVote compares the call with what people are shown before its first approval counts. If something has changed, it sets the refusal and
 // returns the call, which must be renewed.
 func (a *Activities) checkFirstVote(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) (*compared, error) {
-	asked, err := a.store.Pending(ctx, r.Tenant, r.SessionID, r.Decision.Call)
+	asked, err := a.Store.Pending(ctx, r.Tenant, r.SessionID, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return nil, nil // the store refuses the decision with its own message
 	}
@@ -162,7 +162,7 @@ func (a *Activities) renew(ctx context.Context, c *compared, ruled approval.Appl
 	if _, _, err := a.admitAgain(ctx, c.session, c.call, c.tool, c.previews); err != nil {
 		return ruled, err
 	}
-	call, err := a.store.Call(ctx, c.call.Tenant, c.call.SessionID, c.call.ID)
+	call, err := a.Store.Call(ctx, c.call.Tenant, c.call.SessionID, c.call.ID)
 	if err != nil {
 		return ruled, err
 	}

@@ -22,11 +22,11 @@ func (a *Activities) requestOf(ctx context.Context, tenant string, start protoco
 
 // callRequestOf returns the digest of a request to make a single call. A request with a parent names no principal.
 func (a *Activities) callRequestOf(ctx context.Context, in OpenCallInput) (string, error) {
-	r := jig.SessionRequest{Tool: in.Tool, Document: in.Document, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal.ID}
-	if in.Parent != "" {
+	r := jig.SessionRequest{Tool: in.Call.Tool, Document: in.Call.Document, Input: in.Call.Input, Pairs: in.Call.Pairs, Principal: in.Call.Principal.ID}
+	if in.Call.Parent != "" {
 		r.Principal = ""
 	}
-	return a.requestDigest(ctx, in.Tenant, r, in.DocumentArtifact, in.InputArtifact)
+	return a.requestDigest(ctx, in.Tenant, r, in.Call.DocumentArtifact, in.Call.InputArtifact)
 }
 
 // requestDigest returns the digest of a request. It includes the contents of uploads, not their ids, because the same request may be

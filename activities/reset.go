@@ -58,15 +58,15 @@ func (a *Activities) recordReset(ctx context.Context, ref protocol.SessionRef) e
 	_, err := a.resets.Get(run.RunID, func(struct{}, bool) (struct{}, error) {
 		e := audit.Entry{Kind: audit.AuditReset, SessionID: ref.SessionID, Subject: run.RunID, Note: nobody}
 		e.Call, _ = strings.CutPrefix(strings.TrimPrefix(run.ID, ref.SessionID), "/")
-		if a.runs != nil {
+		if a.Runs != nil {
 			asking, cancel := context.WithTimeout(ctx, askTimeout)
 			defer cancel()
 			var err error
-			if e.Reason, err = a.runs.ResetReason(asking, run.ID, run.RunID); err != nil {
-				a.logger.WarnContext(ctx, "it is not known why a workflow was reset", slog.String("workflow_id", run.ID), slog.String("error", err.Error()))
+			if e.Reason, err = a.Runs.ResetReason(asking, run.ID, run.RunID); err != nil {
+				a.Logger.WarnContext(ctx, "it is not known why a workflow was reset", slog.String("workflow_id", run.ID), slog.String("error", err.Error()))
 			}
 		}
-		return struct{}{}, a.store.RecordOnce(ctx, ref.Tenant, e)
+		return struct{}{}, a.Store.RecordOnce(ctx, ref.Tenant, e)
 	})
 	return err
 }

@@ -23,12 +23,12 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 		return page, jig.Errorf(jig.CodeInvalidInput, "%d calls are too many for one request", n).WithField("calls").
 			WithHint(fmt.Sprintf("send at most %d", protocol.MaxReviewed))
 	}
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return page, err
 	}
 	for _, c := range in.Calls {
-		asked, err := a.store.Pending(ctx, in.Tenant, c.SessionID, c.Call)
+		asked, err := a.Store.Pending(ctx, in.Tenant, c.SessionID, c.Call)
 		if jig.CodeOf(err) == jig.CodeNotFound {
 			continue
 		}
@@ -39,7 +39,7 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 		if settings.ProofWanted() && !in.Signs {
 			r.Refusal, r.Unsigned = "this tenant accepts only signed decisions, and there is no signing key", true
 		} else {
-			r.Refusal = approval.WhyNot(settings.Voters().Counted(asked, a.now()), settings.Person(in.For), settings.Reconcilers, a.now())
+			r.Refusal = approval.WhyNot(settings.Voters().Counted(asked, a.Now()), settings.Person(in.For), settings.Reconcilers, a.Now())
 		}
 		if asked.Kind == jig.PendingApproval {
 			if err := a.today(ctx, asked, &r); err != nil {
@@ -62,11 +62,11 @@ func (a *Activities) today(ctx context.Context, asked jig.Pending, r *protocol.R
 	if err != nil || !known {
 		return err
 	}
-	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
+	ruling, err := a.Policy.Rule(ctx, tool, call, session, a.Now())
 	if err != nil || ruling.Held != "" {
 		return err
 	}
-	settings, err := a.tenants.Settings(ctx, asked.Tenant)
+	settings, err := a.Tenants.Settings(ctx, asked.Tenant)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 	stop := heartbeat(ctx)
 	defer stop()
 	if in.Stuck {
-		stuck, err := a.store.HeldBack(ctx, in.Tenant, in.SessionID, in.Call)
+		stuck, err := a.Store.HeldBack(ctx, in.Tenant, in.SessionID, in.Call)
 		if err != nil || !stuck {
 			return Ran{State: jig.CallReserved, Paused: true}, temporalError(err)
 		}
@@ -108,14 +108,14 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	progress, flush := a.progress(ctx, call)
 	taint := &entity.Taint{Session: session.ReadUntrusted}
 	if found.body != nil {
-		if trusted, err := a.store.DocumentTrusted(ctx, call.Tenant, DocumentSpec, call.Tool, call.Version); err != nil {
+		if trusted, err := a.Store.DocumentTrusted(ctx, call.Tenant, DocumentSpec, call.Tool, call.Version); err != nil {
 			return Ran{}, false, err
 		} else if !trusted {
 			taint.Session = true
 			entity.MarkRead(entity.WithTaint(ctx, taint))
 		}
 	}
-	outcome := a.budgets.Charge(ctx, reservation.Call, func() jig.ToolResult {
+	outcome := a.Budgets.Charge(ctx, reservation.Call, func() jig.ToolResult {
 		return a.traced(entity.WithTaint(ctx, taint), found, call, a.invocation(session, reservation.Call, reservation.Fence, progress))
 	})
 	flush()
@@ -131,7 +131,7 @@ func (a *Activities) runnable(ctx context.Context, call jig.Call) (contract, err
 	if err != nil {
 		return found, jig.Errorf(jig.CodeUnavailable, "this worker cannot read the tool %s: %w", call.Tool, err)
 	}
-	if code, known := a.catalog.Tool(call.Tool); known && !ok {
+	if code, known := a.Catalog.Tool(call.Tool); known && !ok {
 		return a.inCode(code), nil
 	}
 	if found.run == nil {
@@ -142,7 +142,7 @@ func (a *Activities) runnable(ctx context.Context, call jig.Call) (contract, err
 
 // callOf reads a call and its session. The session's principal has the permissions that the tenant grants now.
 func (a *Activities) callOf(ctx context.Context, ref protocol.SessionRef, id string) (jig.Session, jig.Call, error) {
-	session, calls, err := a.store.CallsOf(ctx, ref.Tenant, ref.SessionID, []string{id})
+	session, calls, err := a.Store.CallsOf(ctx, ref.Tenant, ref.SessionID, []string{id})
 	if err != nil {
 		return session, jig.Call{}, err
 	}
@@ -163,9 +163,9 @@ type unclaimed struct {
 // with the digest of what was admitted and approved. It also asks policy again, because policy may deny the call now.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (ledger.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
-		why, err := a.budgets.Resume(ctx, call.Tenant, call.SessionID)
+		why, err := a.Budgets.Resume(ctx, call.Tenant, call.SessionID)
 		if err == nil {
-			err = a.store.NoteHeld(ctx, call.Tenant, call.SessionID, call.ID)
+			err = a.Store.NoteHeld(ctx, call.Tenant, call.SessionID, call.ID)
 		}
 		ran := held(call, why)
 		ran.Stuck = true
@@ -197,7 +197,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		return ledger.Reservation{}, nil, err
 	}
 	running.Version = tool.Version
-	digested, err := digest(a.store.Installation(), running)
+	digested, err := digest(a.Store.Installation(), running)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
 	}
@@ -212,9 +212,9 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	}
 	var r ledger.Reservation
 	err = retryWhileUnavailable(ctx, func() (err error) {
-		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
+		r, err = a.Store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested, Input: running.Input,
-			MaxAttempts: tool.MaxAttempts, RetryFor: a.retryFor(tool), Now: a.now(), Outage: outage, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: outdated,
+			MaxAttempts: tool.MaxAttempts, RetryFor: a.retryFor(tool), Now: a.Now(), Outage: outage, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: outdated,
 			Child: answeredBy(session, call, tool),
 		})
 		return err
@@ -245,7 +245,7 @@ func (a *Activities) proofWanted(ctx context.Context, call jig.Call) (jig.Proof,
 	if call.Verdict != jig.VerdictAsk || call.Status != jig.CallReserved {
 		return jig.ProofClaimed, nil
 	}
-	settings, err := a.tenants.Settings(ctx, call.Tenant)
+	settings, err := a.Tenants.Settings(ctx, call.Tenant)
 	return settings.Proof, err
 }
 
@@ -261,7 +261,7 @@ func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call j
 	case err != nil:
 		return r, nil, err
 	case unclaimed == nil:
-		a.tracing.CallBegun(ctx, call)
+		a.Tracing.CallBegun(ctx, call)
 		return r, nil, nil
 	case unclaimed.again:
 		return r, nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted again", call.ID)
@@ -282,7 +282,7 @@ func result(call jig.Call) Ran {
 
 // asked returns the state of a call, with the open approval or question.
 func (a *Activities) asked(ctx context.Context, call jig.Call) (Ran, error) {
-	pending, err := a.store.Pending(ctx, call.Tenant, call.SessionID, call.ID)
+	pending, err := a.Store.Pending(ctx, call.Tenant, call.SessionID, call.ID)
 	if err != nil {
 		return Ran{}, err
 	}
@@ -332,12 +332,12 @@ func (a *Activities) admitAgain(ctx context.Context, session jig.Session, call j
 			return held(call, fresh.Reasons[0]), false, nil
 		}
 	}
-	stored, err := a.store.Readmit(ctx, call, fresh, approval)
+	stored, err := a.Store.Readmit(ctx, call, fresh, approval)
 	if err != nil {
 		return Ran{}, false, err
 	}
 	if approval != nil {
-		a.tracing.Asked(ctx, session, *approval)
+		a.Tracing.Asked(ctx, session, *approval)
 	}
 	if stored.Status == jig.CallWaiting || stored.Status == jig.CallUnknown {
 		ran, err := a.asked(ctx, stored)
@@ -364,19 +364,19 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	if allowed(tool, session) != nil {
 		return true, "", nil //nolint:nilerr // the error means that the call is denied
 	}
-	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
+	ruling, err := a.Policy.Rule(ctx, tool, call, session, a.Now())
 	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
 	if ruling.PolicyVersion != call.PolicyVersion {
-		settings, err := a.tenants.Settings(ctx, call.Tenant)
+		settings, err := a.Tenants.Settings(ctx, call.Tenant)
 		if err != nil || !settings.Proof.Stronger(ruling.Terms.Proof).AtLeast(jig.ProofKey) {
 			return false, "", err
 		}
 	}
 	// By policy a person must approve the call, but its row says that it may run. Either policy let it run when it was admitted, or a person
 	// confirmed it, or somebody changed the row. Under newer policies that cannot be told apart, so there it only matters where a key is demanded.
-	if ruling, err = a.policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
+	if ruling, err = a.Policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
 	asked := call
@@ -397,7 +397,7 @@ func (a *Activities) record(
 	defer cancel()
 	wait := a.callAsksAgain(write, r, &outcome)
 	ended := attempt{
-		tool: tool, number: r.Fence, failures: call.Failures, now: a.now(), failedAt: call.FailedAt, retryFor: a.retryFor(tool),
+		tool: tool, number: r.Fence, failures: call.Failures, now: a.Now(), failedAt: call.FailedAt, retryFor: a.retryFor(tool),
 		doubt: r.InDoubt, ended: interruptionOf(ctx),
 	}
 	status, doubt := ended.verdict(outcome)
@@ -410,7 +410,7 @@ func (a *Activities) record(
 	}
 	var stored ledger.Completed
 	err := retryWhileUnavailable(write, func() (err error) {
-		stored, err = a.store.Complete(write, completion)
+		stored, err = a.Store.Complete(write, completion)
 		return err
 	})
 	if err != nil {
@@ -440,7 +440,7 @@ func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int,
 		Tenant: call.Tenant, Principal: session.Principal, SessionID: call.SessionID, CallID: call.ID,
 		Agent: session.Agent.Name, Depth: session.Depth, Attempt: attempt,
 		IdempotencyKey: call.IdempotencyKey, Precondition: precondition(call),
-		Logger: a.logger.With(
+		Logger: a.Logger.With(
 			slog.String("session_id", call.SessionID), slog.String("call_id", call.ID), slog.String("tool", call.Tool)),
 		Progress: progress,
 	}

@@ -14,7 +14,7 @@ import (
 // OperateSchedule records in the audit that somebody operates a schedule, and says how the client does it. The error is NOT_PERMITTED if they may
 // not, and then the refusal is recorded.
 func (a *Activities) OperateSchedule(ctx context.Context, in protocol.OperateRequest) (protocol.OperateAnswer, error) {
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return protocol.OperateAnswer{}, temporalError(err)
 	}
@@ -35,7 +35,7 @@ func (a *Activities) OperateSchedule(ctx context.Context, in protocol.OperateReq
 	case answer.Own:
 		entry.Reason += ", in their own name"
 	}
-	if recorded := a.store.RecordAudit(ctx, in.Tenant, entry); recorded != nil {
+	if recorded := a.Store.RecordAudit(ctx, in.Tenant, entry); recorded != nil {
 		return protocol.OperateAnswer{}, temporalError(recorded)
 	}
 	return answer, temporalError(err)
@@ -71,7 +71,7 @@ func (a *Activities) mandated(ctx context.Context, tenant string, who jig.Princi
 			WithHint("create the schedule again, with a credential that is valid")
 	}
 	if key, ok := strings.CutPrefix(m.Credential, protocol.MandateKey); ok {
-		above, err := a.store.KeyLineage(ctx, tenant, key)
+		above, err := a.Store.KeyLineage(ctx, tenant, key)
 		if jig.CodeOf(err) == jig.CodeNotFound {
 			return ended(jig.AsError(err).Message)
 		}
@@ -80,7 +80,7 @@ func (a *Activities) mandated(ctx context.Context, tenant string, who jig.Princi
 		}
 		line = append(line, above...)
 	}
-	settings, err := a.tenants.Settings(ctx, tenant)
+	settings, err := a.Tenants.Settings(ctx, tenant)
 	if err != nil {
 		return err
 	}

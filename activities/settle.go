@@ -25,17 +25,17 @@ type Settled struct {
 // Settle ends a pass whose calls all have results. If nothing is left to do, it also ends the session. It is idempotent: a second run
 // returns the same result as the first.
 func (a *Activities) Settle(ctx context.Context, in PassRef) (Settled, error) {
-	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
+	state, err := a.Store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err != nil {
 		return Settled{}, temporalError(err)
 	}
-	end := next(state, in.Pass, a.now())
+	end := next(state, in.Pass, a.Now())
 	end.Tenant, end.SessionID, end.Pass = in.Tenant, in.SessionID, in.Pass
-	end, err = a.store.EndPass(ctx, end)
+	end, err = a.Store.EndPass(ctx, end)
 	if err != nil {
 		return Settled{}, temporalError(err)
 	}
-	a.tracing.SessionEnded(ctx, end)
+	a.Tracing.SessionEnded(ctx, end)
 	return settled(end), nil
 }
 
@@ -105,9 +105,9 @@ func (a *Activities) End(ctx context.Context, in EndInput) error {
 	if in.Status == jig.StatusCanceled && in.Reason != jig.ReasonExpired {
 		end.Audit = a.endedBy(ctx, in.Tenant, in.SessionID, audit.AuditCanceled)
 	}
-	err := a.store.CancelSession(ctx, end)
+	err := a.Store.CancelSession(ctx, end)
 	if err == nil {
-		a.tracing.SessionEnded(ctx, end)
+		a.Tracing.SessionEnded(ctx, end)
 	}
 	return temporalError(err)
 }
@@ -135,8 +135,8 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	defer stop()
 	swept, unclosed := a.closeEnded(ctx)
 	untold := a.tellLeftOver(ctx)
-	_, tokens := a.store.ForgetTokens(ctx, tokensKept)
-	_, budgets := a.store.ReleaseBudgets(ctx, sweptRows)
-	_, rates := a.store.ForgetRates(ctx, sweptRows)
+	_, tokens := a.Store.ForgetTokens(ctx, tokensKept)
+	_, budgets := a.Store.ReleaseBudgets(ctx, sweptRows)
+	_, rates := a.Store.ForgetRates(ctx, sweptRows)
 	return swept, temporalError(errors.Join(unclosed, untold, tokens, budgets, rates))
 }

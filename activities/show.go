@@ -15,11 +15,11 @@ import (
 // Show returns the open approval or question of a call and a piece of the call's complete arguments; the approval itself has only a
 // preview of 2 KiB. The error is NOT_FOUND if the call does not wait for a person.
 func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protocol.ShowPage, error) {
-	pending, err := a.store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
+	pending, err := a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {
 		return protocol.ShowPage{}, temporalError(err)
 	}
-	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, in.Call)
+	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {
 		return protocol.ShowPage{}, temporalError(err)
 	}
@@ -37,7 +37,7 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protoco
 		if page.Similar, err = a.similar(ctx, pending, call.Input); err != nil {
 			return protocol.ShowPage{}, temporalError(err)
 		}
-		if page.Comparison, err = a.store.Comparison(ctx, pending, a.now().Add(-protocol.ComparedFor)); err != nil {
+		if page.Comparison, err = a.Store.Comparison(ctx, pending, a.Now().Add(-protocol.ComparedFor)); err != nil {
 			return protocol.ShowPage{}, temporalError(err)
 		}
 		page.ToSign = toSign(pending)
@@ -57,7 +57,7 @@ func (a *Activities) similar(ctx context.Context, pending jig.Pending, input jso
 	if pending.Kind != jig.PendingApproval {
 		return nil, nil
 	}
-	found, err := a.store.SimilarDecisions(ctx, pending, maxSimilar)
+	found, err := a.Store.SimilarDecisions(ctx, pending, maxSimilar)
 	if err != nil {
 		return nil, err
 	}

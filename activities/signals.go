@@ -69,7 +69,7 @@ func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
 	if err := strictjson.UnmarshalKnown(in.Payload, &e); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
-	who, err := a.sender(ctx, in.SessionRef, e, a.now())
+	who, err := a.sender(ctx, in.SessionRef, e, a.Now())
 	if jig.CodeOf(err) == jig.CodeNotPermitted {
 		return a.refuseSignal(ctx, in, explain(err))
 	}
@@ -89,7 +89,7 @@ func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
 	if e.ID != "" {
 		key = jig.MessageKey(e.ID)
 	}
-	_, err = a.store.Receive(ctx, in.Tenant, in.SessionID, key, plan.ReceivedEvent{Name: e.Name, Data: e.Data, By: who.ID, Claimed: who.Claimed})
+	_, err = a.Store.Receive(ctx, in.Tenant, in.SessionID, key, plan.ReceivedEvent{Name: e.Name, Data: e.Data, By: who.ID, Claimed: who.Claimed})
 	if jig.CodeOf(err) == jig.CodeConflict {
 		return a.refuseSignal(ctx, in, explain(err))
 	}
@@ -104,7 +104,7 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if err := strictjson.UnmarshalKnown(in.Payload, &m); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
-	who, err := a.teller(ctx, in.SessionRef, m.Woken(), a.now())
+	who, err := a.teller(ctx, in.SessionRef, m.Woken(), a.Now())
 	if who == nil && err == nil {
 		err = a.mayAct(ctx, in.Tenant, m.By)
 	}
@@ -123,7 +123,7 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if len(m.ID) > maxMessageID {
 		return a.refuseSignal(ctx, in, fmt.Sprintf("`id` has %d bytes; at most %d are allowed", len(m.ID), maxMessageID))
 	}
-	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	session, err := a.Store.Session(ctx, in.Tenant, in.SessionID)
 	if err != nil {
 		return Handled{}, err
 	}
@@ -137,10 +137,10 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if m.ID != "" {
 		key = jig.MessageKey(m.ID)
 	}
-	added, err := a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Sender: m.Parent, Pass: in.Pass})
+	added, err := a.Store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Sender: m.Parent, Pass: in.Pass})
 	read := false
 	if err == nil && !added && m.ID != "" { // it was sent before
-		read, err = a.store.MessageRead(ctx, in.Tenant, in.SessionID, m.ID)
+		read, err = a.Store.MessageRead(ctx, in.Tenant, in.SessionID, m.ID)
 	}
 	return Handled{Message: !read}, err
 }
@@ -150,11 +150,11 @@ func (a *Activities) wordsOf(ctx context.Context, in Signal, m protocol.Message,
 	if m.Parent == "" {
 		return a.said(ctx, in.Tenant, in.SessionID, who, m.By, jig.AskedMessage)
 	}
-	sends, err := a.store.Call(ctx, in.Tenant, m.Parent, m.ParentCall)
+	sends, err := a.Store.Call(ctx, in.Tenant, m.Parent, m.ParentCall)
 	if err != nil {
 		return err
 	}
-	return a.store.SaidBy(ctx, in.SessionID, sends)
+	return a.Store.SaidBy(ctx, in.SessionID, sends)
 }
 
 // unreadable refuses a signal whose payload has the wrong form.
@@ -169,7 +169,7 @@ func (a *Activities) refuseSignal(ctx context.Context, in Signal, reason string)
 		return Handled{}, jig.Errorf(jig.CodeInternal, "encoding a refusal: %w", err)
 	}
 	ruled := jig.Ruled{Outcome: jig.DecisionRefused, Reason: reason}
-	return Handled{Decisions: []jig.Ruled{ruled}}, a.store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
+	return Handled{Decisions: []jig.Ruled{ruled}}, a.Store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
 }
 
 // AsJSON returns a payload unchanged if it is JSON, and otherwise as a JSON string. An empty payload becomes null.

@@ -41,7 +41,7 @@ func TestAStartWithAProofThatCannotBeCheckedIsRefused(t *testing.T) {
 	ref := protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}
 	_, err := a.Open(t.Context(), activities.OpenInput{SessionRef: ref, Start: &protocol.StartSession{Agent: "nightly", Proof: "x"}})
 	require.ErrorContains(t, err, "cannot check the proof")
-	_, err = a.OpenCall(t.Context(), activities.OpenCallInput{SessionRef: ref, Tool: "file.read", Proof: "x"})
+	_, err = a.OpenCall(t.Context(), activities.OpenCallInput{SessionRef: ref, Call: protocol.CallInput{Tool: "file.read", Proof: "x"}})
 	require.ErrorContains(t, err, "cannot check the proof")
 	require.Len(t, store.reasons, 2, "the audit has both refusals")
 }

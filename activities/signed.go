@@ -16,11 +16,11 @@ func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig
 	if running.Verdict != jig.VerdictAsk || running.Status != jig.CallReserved {
 		return "", nil
 	}
-	settings, err := a.tenants.Settings(ctx, running.Tenant)
+	settings, err := a.Tenants.Settings(ctx, running.Tenant)
 	if err != nil {
 		return "", err
 	}
-	approved, decisions, err := a.store.Signed(ctx, running.Tenant, running.SessionID, running.ID)
+	approved, decisions, err := a.Store.Signed(ctx, running.Tenant, running.SessionID, running.ID)
 	if err != nil || approved == nil {
 		return "", err // without any approval, the ledger lets nothing run
 	}
@@ -28,7 +28,7 @@ func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig
 	if approved.Status == approval.Consumed { // an earlier attempt of this call has been let run with the proof that it had
 		voters.Proof = ""
 	}
-	if len(approved.Votes) > 0 && !approval.ConsentOf(voters.Counted(approved.Pending, a.now())).Granted() {
+	if len(approved.Votes) > 0 && !approval.ConsentOf(voters.Counted(approved.Pending, a.Now())).Granted() {
 		return approval.WithdrawnDisabled, nil
 	}
 	unsigned, err := a.unsigned(ctx, settings, session, tool, running, approved, decisions)
@@ -44,11 +44,11 @@ func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig
 func (a *Activities) unsigned(
 	ctx context.Context, settings tenancy.Settings, session jig.Session, tool jig.Tool, running jig.Call, approved *approval.Record, decisions []approval.Signed,
 ) (bool, error) {
-	ruling, err := a.policy.Rule(ctx, tool, running, session, approved.RequestedAt)
+	ruling, err := a.Policy.Rule(ctx, tool, running, session, approved.RequestedAt)
 	if err != nil {
 		return false, err
 	}
-	today := settings.Voters().Wider(a.pending(session, tool, running, ruling, settings, approved.Askers), a.now())
+	today := settings.Voters().Wider(a.pending(session, tool, running, ruling, settings, approved.Askers), a.Now())
 	today.Delegations, today.RequestedAt = approved.Delegations, approved.RequestedAt
 	wanted := settings.Proof.Stronger(approval.ConsentOf(approved.Pending).Terms.Proof).Stronger(ruling.Terms.Proof)
 	if !wanted.AtLeast(jig.ProofKey) {
@@ -96,7 +96,7 @@ func (a *Activities) approves(ctx context.Context, session jig.Session, tool jig
 	shown := running
 	shown.Tool, shown.Version, shown.Input = d.Shown.Tool, d.Shown.Version, d.Shown.Input
 	shown.PolicyVersion, shown.Preview = d.Shown.PolicyVersion, d.Shown.Preview
-	was, err := digest(a.store.Installation(), shown)
+	was, err := digest(a.Store.Installation(), shown)
 	if err != nil || was != d.Digest || shown.Tool != running.Tool || shown.Version != running.Version {
 		return false
 	}
@@ -108,7 +108,7 @@ func (a *Activities) approves(ctx context.Context, session jig.Session, tool jig
 func (a *Activities) stillCovers(
 	ctx context.Context, settings tenancy.Settings, session jig.Session, tool jig.Tool, running jig.Call, approved *approval.Record,
 ) (bool, error) {
-	g, err := a.store.Grant(ctx, running.Tenant, approved.Grant)
+	g, err := a.Store.Grant(ctx, running.Tenant, approved.Grant)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return false, nil
 	}
@@ -120,5 +120,5 @@ func (a *Activities) stillCovers(
 	}
 	standing := approval.Standing{Grant: g, People: givers(g, settings)}
 	why, err := a.uncovered(ctx, settings, standing, session, tool, running)
-	return why == "" && approval.TakesGrant(tool, approved.Pending) && approval.VotesOf(g, standing.People, approved.Pending, settings.Proof, a.now()) != nil, err
+	return why == "" && approval.TakesGrant(tool, approved.Pending) && approval.VotesOf(g, standing.People, approved.Pending, settings.Proof, a.Now()) != nil, err
 }

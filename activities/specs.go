@@ -98,9 +98,9 @@ func (a *Activities) find(ctx context.Context, tenant, name, version string) (co
 // inCode returns a Go tool, which the catalog runs.
 func (a *Activities) inCode(tool jig.Tool) contract {
 	c := contract{tool: tool, run: func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
-		return a.catalog.Run(ctx, tool.Name, input, inv)
+		return a.Catalog.Run(ctx, tool.Name, input, inv)
 	}}
-	if p, ok := a.catalog.(previewer); ok && tool.Previews {
+	if p, ok := a.Catalog.(previewer); ok && tool.Previews {
 		c.preview = func(ctx context.Context, input []byte, inv jig.Invocation, _ plan.Read) (jig.Preview, error) {
 			return p.Preview(ctx, tool.Name, input, inv)
 		}
@@ -111,11 +111,11 @@ func (a *Activities) inCode(tool jig.Tool) contract {
 // specAt reads a version of an execution spec.
 func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (contract, error) {
 	return a.contracts.Get(contractKey{tenant, name, version}, func(contract, bool) (contract, error) {
-		body, err := a.store.DocumentAt(ctx, tenant, DocumentSpec, name, version)
+		body, err := a.Store.DocumentAt(ctx, tenant, DocumentSpec, name, version)
 		if err != nil {
 			return contract{}, err
 		}
-		loaded, err := a.composer.Load(name, body)
+		loaded, err := a.Composer.Load(name, body)
 		return contract{tool: loaded.Contract, body: body, run: loaded.Run, preview: loaded.Preview}, err
 	})
 }
@@ -123,7 +123,7 @@ func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (
 // specs returns the execution specs that a tenant sees now, as tools, sorted by name. A spec that can no longer be read (because it
 // uses an older version of the language) is left out and logged.
 func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, error) {
-	current, err := a.store.CurrentDocuments(ctx, tenant, DocumentSpec)
+	current, err := a.Store.CurrentDocuments(ctx, tenant, DocumentSpec)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, erro
 			return nil, err
 		}
 		if err != nil {
-			a.logger.WarnContext(ctx, "an execution spec cannot be read", slog.String("tenant", tenant), slog.String("name", d.Name),
+			a.Logger.WarnContext(ctx, "an execution spec cannot be read", slog.String("tenant", tenant), slog.String("name", d.Name),
 				slog.String("version", d.Version), slog.String("error", err.Error()))
 			continue
 		}
@@ -175,7 +175,7 @@ func (a *Activities) completed(tool jig.Tool, input json.RawMessage) (json.RawMe
 		return nil, err
 	}
 	if isDocument(tool) {
-		return input, a.schemas.Validate(tool.InputSchema, input)
+		return input, a.Schemas.Validate(tool.InputSchema, input)
 	}
-	return input, a.catalog.Validate(tool.Name, input)
+	return input, a.Catalog.Validate(tool.Name, input)
 }

@@ -17,7 +17,7 @@ func (a *Activities) ListPending(ctx context.Context, in protocol.PendingRequest
 		in.Limit = maxListed
 	}
 	if in.Filter.For == "" {
-		list, next, err := a.store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+		list, next, err := a.Store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
 		return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 	}
 	page, err := a.decidable(ctx, in)
@@ -30,7 +30,7 @@ const pagesSifted = 25
 // decidable returns a page of the calls that a principal may decide and has not decided yet. The page may be incomplete even if more
 // follow.
 func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalsPage, error) {
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return protocol.ApprovalsPage{}, err
 	}
@@ -38,11 +38,11 @@ func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) 
 	page := protocol.ApprovalsPage{Approvals: []jig.Pending{}, Next: in.Cursor}
 	for range pagesSifted {
 		var list []jig.Pending
-		if list, page.Next, err = a.store.ListPending(ctx, in.Tenant, in.Filter, page.Next, in.Limit-len(page.Approvals)); err != nil {
+		if list, page.Next, err = a.Store.ListPending(ctx, in.Tenant, in.Filter, page.Next, in.Limit-len(page.Approvals)); err != nil {
 			return page, err
 		}
 		for _, p := range list {
-			if approval.MayDecide(p, who, settings.Reconcilers, a.now()) {
+			if approval.MayDecide(p, who, settings.Reconcilers, a.Now()) {
 				page.Approvals = append(page.Approvals, p)
 			}
 		}
@@ -56,6 +56,6 @@ func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) 
 
 // Statistics returns statistics of a tenant's approvals.
 func (a *Activities) Statistics(ctx context.Context, in protocol.StatisticsRequest) (protocol.ApprovalStats, error) {
-	f, err := a.store.Statistics(ctx, in.Tenant, in.Since)
+	f, err := a.Store.Statistics(ctx, in.Tenant, in.Since)
 	return f, temporalError(err)
 }

@@ -24,7 +24,7 @@ const (
 // shortened log takes the place of the summary, so that the user's request is not silently forgotten.
 func (a *Activities) summarize(ctx context.Context, session jig.Session, pass int, old []chat.Exchange, limits jig.Limits) (string, chat.Usage, error) {
 	log := workLog(session.Summary, old)
-	turn, err := a.model.Answer(ctx, chat.Request{
+	turn, err := a.Model.Answer(ctx, chat.Request{
 		Model:  session.Agent.Model,
 		System: summaryInstructions,
 		Exchanges: []chat.Exchange{

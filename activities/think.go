@@ -46,18 +46,18 @@ type Thought struct {
 // Think asks the model for the turn of the pass and stores it, together with the admission of its calls or, if it has none to run, the end
 // of the session. If the pass already has a turn, the model is not asked again, so a retry after a crash does not pay for the model twice.
 func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) {
-	begun, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
+	begun, err := a.Store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	switch {
 	case err != nil:
 		return Thought{}, temporalError(err)
 	case begun.Turn != nil:
 		return Thought{Calls: len(begun.Turn.Calls)}, nil
 	case begun.Session.Paused != "":
-		return Thought{Paused: true}, temporalError(a.store.NoteHeld(ctx, in.Tenant, in.SessionID, ""))
+		return Thought{Paused: true}, temporalError(a.Store.NoteHeld(ctx, in.Tenant, in.SessionID, ""))
 	}
 	stop := heartbeat(ctx)
 	defer stop()
-	ctx, end := a.tracing.Pass(ctx, begun.Session, in.Pass)
+	ctx, end := a.Tracing.Pass(ctx, begun.Session, in.Pass)
 	thought, err := a.turn(ctx, begun, in)
 	if !thought.Paused {
 		end(err)
@@ -85,11 +85,11 @@ func (a *Activities) turn(ctx context.Context, begun ledger.Beginning, in ThinkI
 			return thought, nil
 		}
 		// The answer is paid for, so it is kept, and the workflow has its calls admitted.
-		a.logger.WarnContext(ctx, "an answer could not be stored together with what follows from it",
+		a.Logger.WarnContext(ctx, "an answer could not be stored together with what follows from it",
 			slog.String("session_id", in.SessionID), slog.Int("pass", in.Pass), slog.Any("error", err))
 	}
 	err = retryWhileUnavailable(ctx, func() (err error) {
-		turn, err = a.store.SaveTurn(ctx, in.Tenant, in.SessionID, in.Pass, turn)
+		turn, err = a.Store.SaveTurn(ctx, in.Tenant, in.SessionID, in.Pass, turn)
 		return err
 	})
 	return Thought{Calls: len(turn.Calls), Quick: quick}, err
@@ -123,21 +123,21 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 		state.Counts[c.Status]++
 	}
 	answer := ledger.Answer{Admission: admission, Turn: turn}
-	end := next(state, in.Pass, a.now())
+	end := next(state, in.Pass, a.Now())
 	settles := end.Status.Final()
 	if settles && state.Counts[jig.CallDuplicate] == len(admission.Calls) && len(end.Answer) <= jig.InlineBytes {
 		state.Unread = 1
 		end.Tenant, end.SessionID, end.Pass = in.Tenant, in.SessionID, in.Pass
-		answer.End, answer.EndsAnyway = &end, next(state, in.Pass, a.now()).Status.Final()
+		answer.End, answer.EndsAnyway = &end, next(state, in.Pass, a.Now()).Status.Final()
 	}
-	ended, err := a.store.StoreAnswer(ctx, answer)
+	ended, err := a.Store.StoreAnswer(ctx, answer)
 	if err != nil {
 		return Thought{}, err
 	}
 	a.admitted(ctx, session, admission)
 	thought := Thought{Calls: len(turn.Calls), Continues: !settles || answer.End != nil && ended == nil}
 	if ended != nil {
-		a.tracing.SessionEnded(ctx, *ended)
+		a.Tracing.SessionEnded(ctx, *ended)
 		thought.Ended = new(settled(*ended))
 		return thought, nil
 	}
@@ -149,11 +149,11 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 // AwaitResume succeeds once nothing holds the session back any more. Until then each attempt fails, and Temporal retries it without
 // growing the history.
 func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
-	held, err := a.budgets.Resume(ctx, in.Tenant, in.SessionID)
+	held, err := a.Budgets.Resume(ctx, in.Tenant, in.SessionID)
 	if err != nil {
 		return temporalError(err)
 	}
-	begun, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
+	begun, err := a.Store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err == nil && begun.Session.Paused != "" {
 		return pausedError("pass "+strconv.Itoa(in.Pass), held, pauseLook)
 	}
@@ -169,11 +169,11 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 	if err != nil {
 		return chat.Turn{}, err
 	}
-	asked, text := a.now(), a.text(request)
-	answer, err := a.model.Answer(ctx, request, text.Add)
+	asked, text := a.Now(), a.text(request)
+	answer, err := a.Model.Answer(ctx, request, text.Add)
 	text.End(failureOf(err))
 	if !budget.Waits(err) && jig.CodeOf(err) != jig.CodeBudgetExhausted { // otherwise the model was not asked
-		a.pace.note(request.Model, a.now().Sub(asked), err)
+		a.pace.note(request.Model, a.Now().Sub(asked), err)
 	}
 	answer.Usage, answer.Asked = answer.Usage.Plus(spent), cmp.Or(answer.Asked, request.Model)
 	return answer, a.unanswered(ctx, begun.Session, pass, err)
@@ -184,7 +184,7 @@ func (a *Activities) text(request chat.Request) *livetext.Writer {
 	if scripted(request.Model) {
 		return nil
 	}
-	return a.store.WriteText(request.Tenant, request.SessionID, request.Pass)
+	return a.Store.WriteText(request.Tenant, request.SessionID, request.Pass)
 }
 
 // failureOf returns the message of an error, or "".
@@ -224,7 +224,7 @@ func (a *Activities) prompt(ctx context.Context, begun ledger.Beginning, pass in
 		if session.Summary, spent, err = a.summarize(ctx, session, pass, exchanges[:overflow], limits); err != nil {
 			return request, spent, err
 		}
-		if err := a.store.SaveSummary(ctx, session.Tenant, session.ID, exchanges[overflow-1].Pass, session.Summary); err != nil {
+		if err := a.Store.SaveSummary(ctx, session.Tenant, session.ID, exchanges[overflow-1].Pass, session.Summary); err != nil {
 			return request, spent, err
 		}
 		fitted = fitted[overflow:]

@@ -58,7 +58,7 @@ func (a *Activities) readNow(ctx context.Context, session jig.Session, tool jig.
 	if err := (&origins{Activities: a}).trace(ctx, session, tool, &call); err != nil { // rules read what the session has read
 		return nil, err
 	}
-	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
+	ruling, err := a.Policy.Rule(ctx, tool, call, session, a.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -12,14 +12,14 @@ import (
 func (a *Activities) admitted(ctx context.Context, session jig.Session, admission ledger.Admission) {
 	for _, call := range admission.Calls {
 		call.Tenant, call.SessionID = admission.Tenant, admission.SessionID
-		a.tracing.CallRefused(ctx, call)
+		a.Tracing.CallRefused(ctx, call)
 	}
-	a.tracing.Asked(ctx, session, admission.Approvals...)
+	a.Tracing.Asked(ctx, session, admission.Approvals...)
 }
 
 // traced runs a call once, within the span of the attempt.
 func (a *Activities) traced(ctx context.Context, found contract, call jig.Call, inv jig.Invocation) jig.ToolResult {
-	ctx, end := a.tracing.Call(ctx, call, inv.Attempt)
+	ctx, end := a.Tracing.Call(ctx, call, inv.Attempt)
 	result := found.run(ctx, call.Input, inv)
 	end(result)
 	return result

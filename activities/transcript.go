@@ -51,7 +51,7 @@ func (a *Activities) transcript(ctx context.Context, in protocol.TranscriptReque
 	}
 	size := 0
 	for range transcriptReads {
-		read, err := a.store.ReadPass(ctx, in.Tenant, in.SessionID, at.pass, at.calls, transcriptCalls)
+		read, err := a.Store.ReadPass(ctx, in.Tenant, in.SessionID, at.pass, at.calls, transcriptCalls)
 		if err != nil {
 			return page, err
 		}

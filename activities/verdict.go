@@ -43,7 +43,7 @@ func (a *Activities) verdict(ctx context.Context, in protocol.VerdictRequest) (p
 	if err := a.acting(ctx, &session); err != nil {
 		return protocol.Verdict{}, err
 	}
-	return simulator.Simulate(ctx, in.Document, tool, call, session, a.now())
+	return simulator.Simulate(ctx, in.Document, tool, call, session, a.Now())
 }
 
 // PolicyCases runs the cases of a policy document. It changes nothing.
@@ -62,7 +62,7 @@ func (a *Activities) PolicyCases(ctx context.Context, in protocol.CasesRequest) 
 }
 
 func (a *Activities) simulator() (simulator, error) {
-	if s, ok := a.policy.(simulator); ok {
+	if s, ok := a.Policy.(simulator); ok {
 		return s, nil
 	}
 	return nil, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support simulations")

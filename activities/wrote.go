@@ -19,7 +19,7 @@ func (a *Activities) whole(ctx context.Context, call jig.Call) (bool, error) {
 // wrote reports whether any write has begun inside a call: in its steps, in the session that answers it, or in the sessions below.
 func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
 	var agents []string
-	for _, tool := range a.catalog.Tools() {
+	for _, tool := range a.Catalog.Tools() {
 		if childOf(tool) == ChildAgent {
 			agents = append(agents, tool.Name)
 		}
@@ -29,7 +29,7 @@ func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
 	for depth := 0; len(places) > 0 && depth <= protocol.MaxDepth; depth++ {
 		var inner []place
 		for _, p := range places {
-			wrote, begun, err := a.store.BegunBelow(ctx, call.Tenant, p.session, p.call, agents)
+			wrote, begun, err := a.Store.BegunBelow(ctx, call.Tenant, p.session, p.call, agents)
 			if wrote || err != nil {
 				return wrote, err
 			}

@@ -34,7 +34,8 @@ func Steps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 	ref := protocol.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}
 	var opened activities.Opened
 	err := workflow.ExecuteLocalActivity(ctx, a.OpenCall, activities.OpenCallInput{
-		SessionRef: ref, Tool: in.Tool, Input: json.RawMessage(`{"n":1}`), Principal: jig.Principal{ID: "bench"},
+		SessionRef: ref,
+		Call:       protocol.CallInput{Tool: in.Tool, Input: json.RawMessage(`{"n":1}`), Principal: jig.Principal{ID: "bench"}},
 	}).Get(ctx, &opened)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // a workflow returns Temporal's own errors

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -40,7 +41,7 @@ func (a *app) policyTestCommand() *cobra.Command {
 		Short: "Run the cases of a policy document",
 		Long: `Run the cases of a policy document. Tools that cases give only by name are looked up in the catalog of the running worker or of
 "catalog export"; a document whose cases all describe their tool needs neither. The exit code is 1 if a case fails.
-JSON output: {"ok", "cases": [{"name", "expect", "got", "rules", "failed"?, "ok", "problem"?, "reasons"?, "terms"?}]}.`,
+JSON output: {"ok", "cases": [{"name", "expect", "got"?, "rules", "failed"?, "ok", "problem"?, "reasons"?, "terms"?}]}.`,
 		Example: `  jig policy test production.yaml
   jig policy test production.yaml --catalog catalog.json --output json`,
 		Args: arguments(1, 1),
@@ -103,13 +104,7 @@ func toolIn(known *client.Catalog) func(name string) (jig.Tool, bool) {
 	}
 }
 
-// caseReport is the JSON output of `policy test`.
-type caseReport struct {
-	OK    bool                `json:"ok"`
-	Cases []policy.CaseResult `json:"cases"`
-}
-
-func (a *app) printCases(results []policy.CaseResult) error {
+func (a *app) printCases(results []protocol.CaseResult) error {
 	failed := 0
 	for _, r := range results {
 		if !r.OK {
@@ -121,7 +116,7 @@ func (a *app) printCases(results []policy.CaseResult) error {
 		code = exitFailed
 	}
 	if a.json() {
-		if err := a.printJSON(caseReport{OK: failed == 0, Cases: results}); err != nil {
+		if err := a.printJSON(protocol.CasesPage{OK: failed == 0, Cases: results}); err != nil {
 			return err
 		}
 		return silent(code)
@@ -143,7 +138,7 @@ func (a *app) printCases(results []policy.CaseResult) error {
 	return silent(code)
 }
 
-func (a *app) printCase(r policy.CaseResult) error {
+func (a *app) printCase(r protocol.CaseResult) error {
 	if r.OK {
 		said := append([]string{string(r.Got)}, wanted(r.Terms)...)
 		if r.Unless != "" {

@@ -24,7 +24,7 @@ func newDispatcher(
 	}
 	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback)})
 	return &notify.Dispatcher{
-		Outbox:   outbox{db},
+		Outbox:   db,
 		Settings: settings,
 		Sender:   sender,
 		Teller:   notify.People{Chats: sender, Mailer: mailer, PublicURL: s.PublicURL},
@@ -46,30 +46,4 @@ func webhookTransport(allowLoopback bool) *http.Transport {
 	t.IdleConnTimeout = webhookIdleTimeout
 	t.MaxResponseHeaderBytes = webhookHeaderBytes
 	return t
-}
-
-// outbox gives the dispatcher access to the notices in the store.
-type outbox struct{ *store.DB }
-
-// TakeDeliveries takes deliveries that are due. Those in underWay are already being sent.
-func (o outbox) TakeDeliveries(
-	ctx context.Context, limit, perTenant int, underWay []notify.Delivery, lease time.Duration,
-) ([]notify.Delivery, error) {
-	busy := make([]store.Delivery, len(underWay))
-	for i, d := range underWay {
-		busy[i] = store.Delivery(d)
-	}
-	found, err := o.DB.TakeDeliveries(ctx, limit, perTenant, busy, lease)
-	taken := make([]notify.Delivery, len(found))
-	for i, d := range found {
-		taken[i] = notify.Delivery(d)
-	}
-	return taken, err
-}
-
-// SettleDelivery records the result of a delivery attempt.
-func (o outbox) SettleDelivery(ctx context.Context, d notify.Delivery, a notify.Attempt) error {
-	return o.DB.SettleDelivery(ctx, store.Delivery(d), store.Attempt{
-		Status: store.DeliveryStatus(a.Status), Held: a.Held, Error: a.Error, Wait: a.Wait, Rest: a.Rest, Settings: a.Settings,
-	})
 }

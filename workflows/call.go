@@ -75,9 +75,7 @@ func (s *session) openCall(ctx workflow.Context, in protocol.CallInput) error {
 		var a *activities.Activities
 		var opened activities.Opened
 		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.OpenCall, activities.OpenCallInput{
-			SessionRef: s.ref, Tool: in.Tool, Document: in.Document, DocumentArtifact: in.DocumentArtifact, DocumentName: in.DocumentName,
-			Input: in.Input, InputArtifact: in.InputArtifact, Pairs: in.Pairs, Principal: in.Principal,
-			Parent: in.Parent, ParentCall: in.ParentCall, Source: in.Source, Proof: in.Proof, Mandate: in.Mandate, Triggered: in.Triggered, Began: workflow.GetInfo(ctx).WorkflowStartTime,
+			SessionRef: s.ref, Call: in, Began: workflow.GetInfo(ctx).WorkflowStartTime,
 		}).Get(ctx, &opened)
 		if err != nil {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/notify/outbox"
 )
 
 // Waits between attempts.
@@ -29,37 +30,37 @@ func retryWaits() []time.Duration {
 }
 
 // deliver tries a delivery once and stores the outcome. If storing it fails, the delivery is taken again after its lease ends.
-func (d *Dispatcher) deliver(ctx context.Context, one Delivery) {
+func (d *Dispatcher) deliver(ctx context.Context, one outbox.Delivery) {
 	attempt := d.attempt(ctx, one)
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := d.Outbox.SettleDelivery(settle, one, attempt); err != nil {
 		d.tell(settle, slog.LevelWarn, "the outcome of a delivery cannot be stored: the notice may be sent again", one.Notice, slog.Any("error", err))
 	} else if d.Counted != nil && !attempt.Held {
-		d.Counted(attempt.outcome())
+		d.Counted(outcome(attempt))
 	}
 }
 
-func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
+func (d *Dispatcher) attempt(ctx context.Context, one outbox.Delivery) outbox.Attempt {
 	n := one.Notice
 	settings, err := d.Settings(ctx, n.Tenant)
 	if err != nil {
 		d.warn(ctx, "a notice waits: the settings of its tenant cannot be read", n, err)
-		return Attempt{Status: StatusPending, Held: true, Error: "the settings of the tenant cannot be read", Wait: unreadableWait}
+		return outbox.Attempt{Status: outbox.StatusPending, Held: true, Error: "the settings of the tenant cannot be read", Wait: unreadableWait}
 	}
 	receivers := d.receivers(settings)
 	at := slices.IndexFunc(receivers, func(r receiver) bool { return r.target == one.Target && r.wants(n.Kind) })
 	if at < 0 {
-		return Attempt{Status: StatusGivenUp, Held: true, Error: "the receiver is no longer in the tenant's settings"}
+		return outbox.Attempt{Status: outbox.StatusGivenUp, Held: true, Error: "the receiver is no longer in the tenant's settings"}
 	}
 	begun := d.now()
 	err = receivers[at].send(ctx, n)
 	took := d.now().Sub(begun)
 	if err == nil {
-		return Attempt{Status: StatusSent}
+		return outbox.Attempt{Status: outbox.StatusSent}
 	}
 	if ctx.Err() != nil {
-		return Attempt{Status: StatusPending, Held: true, Error: "the dispatcher stopped"}
+		return outbox.Attempt{Status: outbox.StatusPending, Held: true, Error: "the dispatcher stopped"}
 	}
 	failure := jig.AsError(err)
 	about := []slog.Attr{slog.String("host", receivers[at].host), slog.Int("attempt", one.Attempts+1), slog.String("error", failure.Error())}
@@ -67,14 +68,22 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 	switch {
 	case failure.Reason == ReasonGone:
 		d.tell(ctx, slog.LevelWarn, "a webhook is gone: it gets nothing more until the settings change", n, about...)
-		return Attempt{Status: StatusGone, Error: failure.Error(), Settings: settings.Version}
+		return outbox.Attempt{Status: outbox.StatusGone, Error: failure.Error(), Settings: settings.Version}
 	case one.Attempts >= len(waits):
 		d.tell(ctx, slog.LevelError, "a notice was given up", n, about...)
-		return Attempt{Status: StatusGivenUp, Error: failure.Error(), Rest: rest(took, failure.RetryAfter)}
+		return outbox.Attempt{Status: outbox.StatusGivenUp, Error: failure.Error(), Rest: rest(took, failure.RetryAfter)}
 	}
 	wait := spread(max(waits[one.Attempts], min(failure.RetryAfter, longestWait)))
 	d.tell(ctx, slog.LevelWarn, "a notice was not delivered and will be sent again", n, append(about, slog.Duration("in", wait))...)
-	return Attempt{Status: StatusPending, Error: failure.Error(), Wait: wait, Rest: rest(took, failure.RetryAfter)}
+	return outbox.Attempt{Status: outbox.StatusPending, Error: failure.Error(), Wait: wait, Rest: rest(took, failure.RetryAfter)}
+}
+
+// outcome names how an attempt went, for statistics.
+func outcome(a outbox.Attempt) string {
+	if a.Status == outbox.StatusPending {
+		return "retried"
+	}
+	return string(a.Status)
 }
 
 // spread adds up to a fifth to a wait, so that deliveries that failed together are not retried together.

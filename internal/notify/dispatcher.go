@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/notify/outbox"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -27,6 +28,22 @@ const (
 	// forgetAfter is how long finished notices are kept, and forgetEvery is the interval at which old ones are deleted.
 	forgetAfter, forgetEvery = 7 * 24 * time.Hour, time.Hour
 )
+
+// Outbox stores notices until they are delivered. Several dispatchers may share an outbox.
+type Outbox interface {
+	// TakeNotices takes notices whose deliveries are not open yet. No other dispatcher gets them until the lease ends.
+	TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error)
+	// OpenDeliveries opens the delivery of a notice to each target, once. It skips targets that are gone under this version of the
+	// settings.
+	OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error
+	// TakeDeliveries takes due deliveries, one for each target without an unfinished delivery in underWay, and at most perTenant for a
+	// tenant including those in underWay. No other dispatcher gets them until the lease ends.
+	TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []outbox.Delivery, lease time.Duration) ([]outbox.Delivery, error)
+	// SettleDelivery stores the outcome of a delivery that was taken.
+	SettleDelivery(ctx context.Context, d outbox.Delivery, a outbox.Attempt) error
+	// ForgetNotices deletes up to 1,000 finished notices that are older than age, and returns the number of deleted notices.
+	ForgetNotices(ctx context.Context, age time.Duration) (int64, error)
+}
 
 // Dispatcher takes notices from an outbox, logs them and sends them to the webhooks of their tenant. It retries a failing webhook
 // without delaying other webhooks or other tenants. Several dispatchers may share an outbox. Set the fields before the first use, and
@@ -49,7 +66,7 @@ type Dispatcher struct {
 	Now func() time.Time
 
 	mu       sync.Mutex
-	underWay []Delivery
+	underWay []outbox.Delivery
 	cleared  time.Time
 }
 
@@ -103,7 +120,7 @@ func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed c
 	d.mu.Lock()
 	underWay := slices.Clone(d.underWay)
 	d.mu.Unlock()
-	var taken []Delivery
+	var taken []outbox.Delivery
 	if room := maxDeliveries - len(underWay); room > 0 {
 		if taken, err = d.Outbox.TakeDeliveries(ctx, room, perTenant, underWay, lease); err != nil {
 			return 0, more, err
@@ -142,16 +159,16 @@ func (d *Dispatcher) open(ctx context.Context, n jig.Notice) {
 	}
 }
 
-func (d *Dispatcher) enter(one Delivery) {
+func (d *Dispatcher) enter(one outbox.Delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.underWay = append(d.underWay, one)
 }
 
-func (d *Dispatcher) leave(one Delivery) {
+func (d *Dispatcher) leave(one outbox.Delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.underWay = slices.DeleteFunc(d.underWay, func(o Delivery) bool {
+	d.underWay = slices.DeleteFunc(d.underWay, func(o outbox.Delivery) bool {
 		return o.Notice.Tenant == one.Notice.Tenant && o.Notice.ID == one.Notice.ID && o.Target == one.Target
 	})
 }

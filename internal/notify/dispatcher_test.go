@@ -17,6 +17,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/notify"
+	"github.com/jig-run/jig/internal/notify/outbox"
 )
 
 func TestDeliversOnceSigned(t *testing.T) {
@@ -30,7 +31,7 @@ func TestDeliversOnceSigned(t *testing.T) {
 		require.Zero(t, step(t, dispatcher))
 		d.clock.add(time.Hour)
 	}
-	require.Equal(t, notify.StatusSent, d.state(t, "ntc_1").status)
+	require.Equal(t, outbox.StatusSent, d.state(t, "ntc_1").status)
 
 	got := r.messages()
 	require.Len(t, got, 1)
@@ -87,13 +88,13 @@ func TestRetriesUntilItGivesUp(t *testing.T) {
 		5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
 	}
 	for i, wait := range waits {
-		require.Equal(t, notify.StatusPending, d.state(t, "ntc_1").status)
+		require.Equal(t, outbox.StatusPending, d.state(t, "ntc_1").status)
 		d.clock.add(wait - time.Millisecond)
 		require.Zero(t, step(t, dispatcher), "attempt %d came too soon", i+2)
 		d.clock.add(wait/5 + time.Second)
 		require.Equal(t, 1, step(t, dispatcher), "attempt %d", i+2)
 	}
-	require.Equal(t, notify.StatusGivenUp, d.state(t, "ntc_1").status)
+	require.Equal(t, outbox.StatusGivenUp, d.state(t, "ntc_1").status)
 	require.Contains(t, d.state(t, "ntc_1").err, "answered 500")
 	d.clock.add(1000 * time.Hour)
 	require.Zero(t, step(t, dispatcher))
@@ -128,7 +129,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				require.Zero(t, step(t, dispatcher))
 				d.clock.add(125 * time.Second)
 				require.Equal(t, 1, step(t, dispatcher))
-				require.Equal(t, notify.StatusSent, d.state(t, "ntc_1").status)
+				require.Equal(t, outbox.StatusSent, d.state(t, "ntc_1").status)
 			})
 		}
 	}
@@ -154,7 +155,7 @@ func TestWebhook_GoneEndpointIsNotRetried(t *testing.T) {
 	d.add(word("ntc_1"))
 	dispatcher := d.dispatcher(0)
 	require.Equal(t, 1, step(t, dispatcher))
-	require.Equal(t, notify.StatusGone, d.state(t, "ntc_1").status)
+	require.Equal(t, outbox.StatusGone, d.state(t, "ntc_1").status)
 	d.add(word("ntc_2"))
 	d.clock.add(time.Hour)
 	require.Zero(t, step(t, dispatcher))
@@ -177,7 +178,7 @@ func TestWebhook_RemovedEndpointGetsNothing(t *testing.T) {
 	d.clock.add(time.Minute)
 	require.Equal(t, 1, step(t, dispatcher))
 	require.Len(t, r.messages(), 1)
-	require.Equal(t, notify.StatusGivenUp, d.state(t, "ntc_1").status)
+	require.Equal(t, outbox.StatusGivenUp, d.state(t, "ntc_1").status)
 	require.Equal(t, 1, d.state(t, "ntc_1").Attempts)
 }
 
@@ -260,7 +261,7 @@ func TestSlowWebhook_DoesNotDelayOthers(t *testing.T) {
 	stop()
 	running.Wait()
 	require.Equal(t, 0, d.state(t, "ntc_0").Attempts, "an interrupted attempt does not count")
-	require.Equal(t, notify.StatusPending, d.state(t, "ntc_0").status)
+	require.Equal(t, outbox.StatusPending, d.state(t, "ntc_0").status)
 }
 
 // After a failure that took long, the webhook's other messages wait.
@@ -302,7 +303,7 @@ func TestUnreadableSettings_DelayNotices(t *testing.T) {
 	d.broken = nil
 	d.clock.add(31 * time.Second)
 	require.Equal(t, 1, step(t, dispatcher))
-	require.Equal(t, notify.StatusSent, d.state(t, "ntc_1").status)
+	require.Equal(t, outbox.StatusSent, d.state(t, "ntc_1").status)
 }
 
 func TestRun_RecoversFromADatabaseOutage(t *testing.T) {
@@ -318,9 +319,9 @@ func TestRun_RecoversFromADatabaseOutage(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { d.dispatcher(0).Run(ctx) })
 	require.Eventually(t, func() bool { return strings.Contains(d.log.String(), "cannot be sent for now") }, 2*time.Minute, time.Millisecond)
-	d.outbox.mu.Lock()
+	d.memoryOutbox.mu.Lock()
 	d.away = nil
-	d.outbox.mu.Unlock()
+	d.memoryOutbox.mu.Unlock()
 	d.clock.add(2 * time.Minute)
 	require.Eventually(t, func() bool { return len(r.messages()) == 1 }, 2*time.Minute, time.Millisecond)
 	stop()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/notify"
+	"github.com/jig-run/jig/internal/notify/outbox"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -39,14 +40,14 @@ func (c *clock) add(d time.Duration) {
 
 // row is a delivery in memory.
 type row struct {
-	notify.Delivery
-	status notify.Status
+	outbox.Delivery
+	status outbox.Status
 	next   time.Time
 	err    string
 }
 
-// outbox is an outbox in memory that uses a test's clock.
-type outbox struct {
+// memoryOutbox is an outbox in memory that uses a test's clock.
+type memoryOutbox struct {
 	*clock
 	mu      sync.Mutex
 	waiting map[string]time.Time
@@ -58,7 +59,7 @@ type outbox struct {
 	forgets    int
 }
 
-func (o *outbox) add(list ...jig.Notice) {
+func (o *memoryOutbox) add(list ...jig.Notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, n := range list {
@@ -67,7 +68,7 @@ func (o *outbox) add(list ...jig.Notice) {
 	}
 }
 
-func (o *outbox) TakeNotices(_ context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
+func (o *memoryOutbox) TakeNotices(_ context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var taken []jig.Notice
@@ -80,7 +81,7 @@ func (o *outbox) TakeNotices(_ context.Context, limit int, lease time.Duration) 
 	return taken, o.away
 }
 
-func (o *outbox) OpenDeliveries(_ context.Context, tenant, id, settings string, targets []string) error {
+func (o *memoryOutbox) OpenDeliveries(_ context.Context, tenant, id, settings string, targets []string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.away != nil {
@@ -90,26 +91,26 @@ func (o *outbox) OpenDeliveries(_ context.Context, tenant, id, settings string, 
 	at := slices.IndexFunc(o.notices, func(n jig.Notice) bool { return n.ID == id })
 	for _, target := range targets {
 		if version, gone := o.gone[tenant+target]; !gone || version != settings {
-			d := notify.Delivery{Notice: o.notices[at], Target: target}
-			o.rows = append(o.rows, &row{Delivery: d, status: notify.StatusPending, next: o.Now()})
+			d := outbox.Delivery{Notice: o.notices[at], Target: target}
+			o.rows = append(o.rows, &row{Delivery: d, status: outbox.StatusPending, next: o.Now()})
 		}
 	}
 	return nil
 }
 
-func (o *outbox) TakeDeliveries(_ context.Context, limit, perTenant int, underWay []notify.Delivery, lease time.Duration) ([]notify.Delivery, error) {
+func (o *memoryOutbox) TakeDeliveries(_ context.Context, limit, perTenant int, underWay []outbox.Delivery, lease time.Duration) ([]outbox.Delivery, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var taken []notify.Delivery
+	var taken []outbox.Delivery
 	for _, r := range o.rows {
 		tenants := 0
-		busy := slices.ContainsFunc(append(slices.Clone(underWay), taken...), func(d notify.Delivery) bool {
+		busy := slices.ContainsFunc(append(slices.Clone(underWay), taken...), func(d outbox.Delivery) bool {
 			if d.Notice.Tenant == r.Notice.Tenant {
 				tenants++
 			}
 			return d.Notice.Tenant == r.Notice.Tenant && d.Target == r.Target
 		})
-		if r.status == notify.StatusPending && !r.next.After(o.Now()) && !busy && tenants < perTenant && len(taken) < limit {
+		if r.status == outbox.StatusPending && !r.next.After(o.Now()) && !busy && tenants < perTenant && len(taken) < limit {
 			r.next = o.Now().Add(lease)
 			taken = append(taken, r.Delivery)
 		}
@@ -117,7 +118,7 @@ func (o *outbox) TakeDeliveries(_ context.Context, limit, perTenant int, underWa
 	return taken, o.away
 }
 
-func (o *outbox) SettleDelivery(_ context.Context, d notify.Delivery, a notify.Attempt) error {
+func (o *memoryOutbox) SettleDelivery(_ context.Context, d outbox.Delivery, a outbox.Attempt) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.away != nil || o.mute != nil {
@@ -135,7 +136,7 @@ func (o *outbox) SettleDelivery(_ context.Context, d notify.Delivery, a notify.A
 			}
 		}
 	}
-	if a.Status == notify.StatusGone {
+	if a.Status == outbox.StatusGone {
 		o.gone[d.Notice.Tenant+d.Target] = a.Settings
 	}
 	return nil
@@ -150,7 +151,7 @@ func cmpError(errs ...error) error {
 	return nil
 }
 
-func (o *outbox) ForgetNotices(context.Context, time.Duration) (int64, error) {
+func (o *memoryOutbox) ForgetNotices(context.Context, time.Duration) (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.forgets++
@@ -218,7 +219,7 @@ func (r *receiver) webhook(kinds ...jig.NoticeKind) tenancy.Webhook {
 
 // desk is an outbox with its tenants' settings.
 type desk struct {
-	*outbox
+	*memoryOutbox
 	log *lockedBuffer
 
 	mu       sync.Mutex
@@ -246,9 +247,9 @@ func (l *lockedBuffer) String() string {
 func newDesk(hooks ...tenancy.Webhook) *desk {
 	c := &clock{now: time.Now()}
 	return &desk{
-		outbox:   &outbox{clock: c, waiting: map[string]time.Time{}, gone: map[string]string{}},
-		log:      &lockedBuffer{},
-		settings: map[string]tenancy.Settings{"acme": {Version: "v1", Webhooks: hooks}},
+		memoryOutbox: &memoryOutbox{clock: c, waiting: map[string]time.Time{}, gone: map[string]string{}},
+		log:          &lockedBuffer{},
+		settings:     map[string]tenancy.Settings{"acme": {Version: "v1", Webhooks: hooks}},
 	}
 }
 
@@ -261,7 +262,7 @@ func (d *desk) set(tenant, version string, hooks ...tenancy.Webhook) {
 // dispatcher returns a dispatcher for the desk. It waits at most timeout for an answer; 0 means the default.
 func (d *desk) dispatcher(timeout time.Duration) *notify.Dispatcher {
 	return &notify.Dispatcher{
-		Outbox: d.outbox,
+		Outbox: d.memoryOutbox,
 		Settings: func(_ context.Context, tenant string) (tenancy.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -276,8 +277,8 @@ func (d *desk) dispatcher(timeout time.Duration) *notify.Dispatcher {
 // state returns the delivery of a notice.
 func (d *desk) state(t *testing.T, id string) row {
 	t.Helper()
-	d.outbox.mu.Lock()
-	defer d.outbox.mu.Unlock()
+	d.memoryOutbox.mu.Lock()
+	defer d.memoryOutbox.mu.Unlock()
 	at := slices.IndexFunc(d.rows, func(r *row) bool { return r.Notice.ID == id })
 	require.GreaterOrEqual(t, at, 0, id)
 	return *d.rows[at]

@@ -41,6 +41,12 @@ func (d *Dispatcher) receivers(s tenancy.Settings) []receiver {
 	return list
 }
 
+// Target identifies a webhook by a hash of its address (32 hex digits), so that a new secret does not change it.
+func Target(w tenancy.Webhook) string {
+	sum := sha256.Sum256([]byte(w.URL))
+	return hex.EncodeToString(sum[:16])
+}
+
 // MessageTarget identifies mailboxes by a hash of their addresses and a chat by one of the variable that has its address.
 func MessageTarget(m tenancy.Message) string {
 	sum := sha256.Sum256([]byte("chat:" + m.ChatEnv))

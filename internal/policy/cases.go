@@ -8,36 +8,17 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/argument"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
-// CaseResult is the result of testing a case of a document.
-type CaseResult struct {
-	Name   string      `json:"name"`
-	Expect jig.Verdict `json:"expect"`
-	// Got is the verdict. It is empty if the case could not be tested.
-	Got jig.Verdict `json:"got"`
-	// Rules lists the names of the rules that applied; it is never null. Failed lists those whose conditions could not be evaluated.
-	Rules  []string `json:"rules"`
-	Failed []string `json:"failed,omitempty"`
-	OK     bool     `json:"ok"`
-	// Problem says why the case failed. It is empty if it did not.
-	Problem string `json:"problem,omitempty"`
-	// Reasons lists the reasons for the verdict.
-	Reasons []string `json:"reasons,omitempty"`
-	// Terms are the terms of the approval, if the verdict is ask.
-	Terms jig.Terms `json:"terms,omitzero"`
-	// Unless says when a call that runs would ask nevertheless. It is empty if it never would.
-	Unless string `json:"unless,omitempty"`
-}
-
 // Test runs the document's cases, in their order. tools returns the contract of a tool by name, for cases that only name the tool; it may
 // be nil if no contracts are known.
-func Test(ctx context.Context, p *Rules, tools func(name string) (jig.Tool, bool)) []CaseResult {
+func Test(ctx context.Context, p *Rules, tools func(name string) (jig.Tool, bool)) []protocol.CaseResult {
 	if p == nil {
 		return nil
 	}
-	results := make([]CaseResult, 0, len(p.cases))
+	results := make([]protocol.CaseResult, 0, len(p.cases))
 	for _, c := range p.cases {
 		results = append(results, p.test(ctx, c, tools))
 	}
@@ -69,8 +50,8 @@ func CheckDocument(ctx context.Context, doc spec.Document, tools []jig.Tool) err
 	return nil
 }
 
-func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name string) (jig.Tool, bool)) CaseResult {
-	result := CaseResult{Name: c.Name, Expect: c.Expect, Rules: []string{}}
+func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name string) (jig.Tool, bool)) protocol.CaseResult {
+	result := protocol.CaseResult{Name: c.Name, Expect: c.Expect, Rules: []string{}}
 	tool := c.Tool
 	if c.Lookup {
 		known := false

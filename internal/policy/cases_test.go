@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -70,7 +71,7 @@ func TestCases(t *testing.T) {
 		{Rule: "shop/two", Quorum: 2, Approvers: jig.Approvers{Groups: []string{"finance"}}},
 	}}
 	require.Len(t, results, 15)
-	for i, want := range []policy.CaseResult{
+	for i, want := range []protocol.CaseResult{
 		{Name: "a page", Expect: "run", Got: "run", Rules: []string{"docs"}, OK: true, Unless: "the session has read untrusted data"},
 		{Name: "another file", Expect: "ask", Got: "ask", Rules: []string{}, OK: true},
 		{Name: "a contract of its own", Expect: "ask", Got: "ask", Rules: []string{"money"}, OK: true},

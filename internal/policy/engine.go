@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -99,16 +100,12 @@ func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []
 
 // Cases runs the cases of a policy document; see [Test]. A document that cannot be read is INVALID_INPUT.
 func (e *Engine) Cases(ctx context.Context, document string, tools func(name string) (jig.Tool, bool)) (protocol.CasesPage, error) {
-	page := protocol.CasesPage{OK: true, Cases: []protocol.CaseResult{}}
 	rules, err := read(document)
 	if err != nil {
-		return page, err
+		return protocol.CasesPage{}, err
 	}
-	for _, c := range Test(ctx, rules, tools) {
-		page.Cases = append(page.Cases, protocol.CaseResult(c))
-		page.OK = page.OK && c.OK
-	}
-	return page, nil
+	results := Test(ctx, rules, tools)
+	return protocol.CasesPage{OK: !slices.ContainsFunc(results, func(c protocol.CaseResult) bool { return !c.OK }), Cases: results}, nil
 }
 
 // Simulate rules on a call by the policies of the session's tenant. A document, which is not registered, takes the place of the policy of the same

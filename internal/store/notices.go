@@ -8,28 +8,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/notify/outbox"
 )
-
-// DeliveryStatus is the state of the delivery of a notice to one target.
-type DeliveryStatus string
-
-// These are the states of a delivery. Gone means that the target wants no more notices; it also ends all other open deliveries to the
-// target.
-const (
-	DeliveryPending DeliveryStatus = "pending"
-	DeliverySent    DeliveryStatus = "sent"
-	DeliveryGivenUp DeliveryStatus = "given_up"
-	DeliveryGone    DeliveryStatus = "gone"
-)
-
-// Delivery is a notice to be delivered to one target.
-type Delivery struct {
-	Notice jig.Notice
-	// Target identifies the webhook: a hash of its address.
-	Target string
-	// Attempts is the number of failed attempts.
-	Attempts int
-}
 
 // DeliveryState is the progress of a delivery.
 type DeliveryState struct {
@@ -39,22 +19,6 @@ type DeliveryState struct {
 	// NextAt is when a pending delivery is due, or until when a dispatcher has leased it.
 	NextAt    time.Time
 	LastError string
-}
-
-// Attempt is the outcome of one attempt at a delivery.
-type Attempt struct {
-	// Status is the delivery's new status; a pending delivery is tried again.
-	Status DeliveryStatus
-	// Held is set if nothing was tried; it then does not count as an attempt.
-	Held bool
-	// Error says what went wrong, for people.
-	Error string
-	// Wait is the time until the next attempt.
-	Wait time.Duration
-	// Rest delays all other deliveries that are due for the target; zero means no delay.
-	Rest time.Duration
-	// Settings is the version of the settings under which the target is gone.
-	Settings string
 }
 
 // noticeIDForm matches ids that can be used in a webhook's header as they are: signatures join them with dots.
@@ -138,7 +102,7 @@ type deliveryRow struct {
 // been due longest, unless underWay, the caller's unfinished deliveries, contains one for that target. A tenant gets at most perTenant
 // deliveries, counting those in underWay. Nobody else gets the taken deliveries until the lease ends; [DB.SettleDelivery] records each
 // outcome.
-func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []Delivery, lease time.Duration) ([]Delivery, error) {
+func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []outbox.Delivery, lease time.Duration) ([]outbox.Delivery, error) {
 	tenants, targets := make([]string, len(underWay)), make([]string, len(underWay))
 	for i, d := range underWay {
 		tenants[i], targets[i] = d.Notice.Tenant, d.Target
@@ -148,36 +112,36 @@ func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay
 	if err != nil {
 		return nil, err
 	}
-	taken := make([]Delivery, len(rows))
+	taken := make([]outbox.Delivery, len(rows))
 	for i, r := range rows {
 		n, err := noticeRow{TenantID: r.TenantID, Body: r.Body}.notice()
 		if err != nil {
 			return nil, err
 		}
-		taken[i] = Delivery{Notice: n, Target: r.Target, Attempts: r.Attempts}
+		taken[i] = outbox.Delivery{Notice: n, Target: r.Target, Attempts: r.Attempts}
 	}
 	return taken, nil
 }
 
 // SettleDelivery records the outcome of a delivery that was taken. A sent delivery stays sent, and a delivery that has ended ignores
 // later failures.
-func (db *DB) SettleDelivery(ctx context.Context, d Delivery, a Attempt) error {
+func (db *DB) SettleDelivery(ctx context.Context, d outbox.Delivery, a outbox.Attempt) error {
 	tenant, id, counts := d.Notice.Tenant, d.Notice.ID, 1
 	if a.Held {
 		counts = 0
 	}
 	return db.once(ctx, tenant, func(t *tx) {
 		switch {
-		case a.Status == DeliverySent:
+		case a.Status == outbox.StatusSent:
 			t.queue("DeliverySent", tenant, id, d.Target)
-		case a.Status == DeliveryPending && a.Held:
+		case a.Status == outbox.StatusPending && a.Held:
 			t.queue("DeliveryHeld", tenant, id, d.Target, text(a.Error), a.Wait)
-		case a.Status == DeliveryPending:
+		case a.Status == outbox.StatusPending:
 			t.queue("DeliveryFailed", tenant, id, d.Target, text(a.Error), a.Wait)
 		default:
 			t.queue("DeliveryEnded", tenant, id, d.Target, string(a.Status), counts, text(a.Error), a.Settings)
 		}
-		if a.Status == DeliveryGone {
+		if a.Status == outbox.StatusGone {
 			t.queue("DeliveriesEndOf", tenant, d.Target, text(a.Error))
 		} else if a.Rest > 0 {
 			t.queue("DeliveriesRest", tenant, d.Target, a.Rest)

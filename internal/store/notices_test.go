@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/notify/outbox"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -61,7 +62,7 @@ func (b box) open(t *testing.T, tenant string, targets []string, ids ...string) 
 }
 
 // take takes due deliveries and also returns their names as "tenant id target".
-func (b box) take(t *testing.T, limit, perTenant int, underWay ...store.Delivery) ([]string, []store.Delivery) {
+func (b box) take(t *testing.T, limit, perTenant int, underWay ...outbox.Delivery) ([]string, []outbox.Delivery) {
 	t.Helper()
 	list, err := b.TakeDeliveries(t.Context(), limit, perTenant, underWay, time.Minute)
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func (b box) state(t *testing.T, tenant, id, target string) store.DeliveryState 
 	return store.DeliveryState{}
 }
 
-func (b box) settle(t *testing.T, d store.Delivery, a store.Attempt) {
+func (b box) settle(t *testing.T, d outbox.Delivery, a outbox.Attempt) {
 	t.Helper()
 	require.NoError(t, b.SettleDelivery(t.Context(), d, a))
 }
@@ -169,7 +170,7 @@ func TestDeliveriesOpenOnce(t *testing.T) {
 	names, taken := b.take(t, 10, 10)
 	require.ElementsMatch(t, []string{"one ntc_1 a", "one ntc_1 b"}, names)
 	for _, d := range taken {
-		b.settle(t, d, store.Attempt{Status: store.DeliverySent})
+		b.settle(t, d, outbox.Attempt{Status: outbox.StatusSent})
 	}
 	require.NoError(t, b.OpenDeliveries(t.Context(), "one", "ntc_1", "v1", []string{"a", "b"}))
 	names, _ = b.take(t, 10, 10)
@@ -189,8 +190,8 @@ func TestTakeDeliveriesIsFair(t *testing.T) {
 	require.Empty(t, names)
 	names, second := b.take(t, 10, 3, first...)
 	require.Equal(t, []string{"one ntc_1 c"}, names)
-	theirs := slices.IndexFunc(first, func(d store.Delivery) bool { return d.Notice.Tenant == "two" })
-	b.settle(t, first[theirs], store.Attempt{Status: store.DeliverySent})
+	theirs := slices.IndexFunc(first, func(d outbox.Delivery) bool { return d.Notice.Tenant == "two" })
+	b.settle(t, first[theirs], outbox.Attempt{Status: outbox.StatusSent})
 	names, _ = b.take(t, 10, 3, append(slices.Delete(first, theirs, theirs+1), second...)...)
 	require.Equal(t, []string{"two ntc_4 a"}, names)
 	names, _ = b.take(t, 1, 10)
@@ -212,7 +213,7 @@ func TestSettleDelivery(t *testing.T) {
 	}
 
 	began := clock(t)
-	b.settle(t, d, store.Attempt{Status: store.DeliveryPending, Error: "answered 500\x00", Wait: 10 * time.Minute})
+	b.settle(t, d, outbox.Attempt{Status: outbox.StatusPending, Error: "answered 500\x00", Wait: 10 * time.Minute})
 	s := b.state(t, "one", "ntc_1", "a")
 	require.Equal(t, 1, s.Attempts)
 	require.Equal(t, "answered 500\uFFFD", s.LastError)
@@ -222,26 +223,26 @@ func TestSettleDelivery(t *testing.T) {
 	due()
 	require.Equal(t, 1, taken[0].Attempts)
 
-	b.settle(t, d, store.Attempt{Status: store.DeliveryPending, Held: true, Error: "stopped"})
+	b.settle(t, d, outbox.Attempt{Status: outbox.StatusPending, Held: true, Error: "stopped"})
 	require.Equal(t, 1, b.state(t, "one", "ntc_1", "a").Attempts)
 	due()
 
-	b.settle(t, d, store.Attempt{Status: store.DeliverySent})
-	b.settle(t, d, store.Attempt{Status: store.DeliveryPending, Error: "late"})
-	b.settle(t, d, store.Attempt{Status: store.DeliveryGivenUp, Error: "late"})
-	b.settle(t, d, store.Attempt{Status: store.DeliverySent})
+	b.settle(t, d, outbox.Attempt{Status: outbox.StatusSent})
+	b.settle(t, d, outbox.Attempt{Status: outbox.StatusPending, Error: "late"})
+	b.settle(t, d, outbox.Attempt{Status: outbox.StatusGivenUp, Error: "late"})
+	b.settle(t, d, outbox.Attempt{Status: outbox.StatusSent})
 	s = b.state(t, "one", "ntc_1", "a")
-	require.Equal(t, string(store.DeliverySent), s.Status)
+	require.Equal(t, string(outbox.StatusSent), s.Status)
 	require.Equal(t, 2, s.Attempts)
 	require.Empty(t, s.LastError)
 
 	b.open(t, "one", []string{"a"}, "ntc_2")
 	_, taken = b.take(t, 10, 10)
-	b.settle(t, taken[0], store.Attempt{Status: store.DeliveryGivenUp, Error: "enough"})
-	require.Equal(t, string(store.DeliveryGivenUp), b.state(t, "one", "ntc_2", "a").Status)
+	b.settle(t, taken[0], outbox.Attempt{Status: outbox.StatusGivenUp, Error: "enough"})
+	require.Equal(t, string(outbox.StatusGivenUp), b.state(t, "one", "ntc_2", "a").Status)
 	require.Equal(t, 1, b.state(t, "one", "ntc_2", "a").Attempts)
-	b.settle(t, taken[0], store.Attempt{Status: store.DeliverySent})
-	require.Equal(t, string(store.DeliverySent), b.state(t, "one", "ntc_2", "a").Status, "another dispatcher delivered it after all")
+	b.settle(t, taken[0], outbox.Attempt{Status: outbox.StatusSent})
+	require.Equal(t, string(outbox.StatusSent), b.state(t, "one", "ntc_2", "a").Status, "another dispatcher delivered it after all")
 }
 
 func TestTarget_OtherDeliveriesAreDelayed(t *testing.T) {
@@ -252,7 +253,7 @@ func TestTarget_OtherDeliveriesAreDelayed(t *testing.T) {
 	_, taken := b.take(t, 1, 10)
 	require.Equal(t, "a", taken[0].Target)
 	began := clock(t)
-	b.settle(t, taken[0], store.Attempt{Status: store.DeliveryPending, Wait: time.Hour, Rest: time.Minute})
+	b.settle(t, taken[0], outbox.Attempt{Status: outbox.StatusPending, Wait: time.Hour, Rest: time.Minute})
 	names, _ := b.take(t, 10, 10)
 	require.ElementsMatch(t, []string{"one ntc_1 b", "two ntc_3 a"}, names)
 	requireSince(t, began, time.Minute, b.state(t, "one", "ntc_2", "a").NextAt)
@@ -266,16 +267,16 @@ func TestGoneTarget(t *testing.T) {
 	b.open(t, "two", []string{"a"}, "ntc_3")
 	_, taken := b.take(t, 1, 10)
 	require.Equal(t, "a", taken[0].Target)
-	b.settle(t, taken[0], store.Attempt{Status: store.DeliveryGone, Error: "answered 410", Settings: "v1"})
-	require.Equal(t, string(store.DeliveryGone), b.state(t, "one", "ntc_1", "a").Status)
-	require.Equal(t, string(store.DeliveryGivenUp), b.state(t, "one", "ntc_2", "a").Status)
-	require.Equal(t, string(store.DeliveryPending), b.state(t, "one", "ntc_2", "b").Status)
-	require.Equal(t, string(store.DeliveryPending), b.state(t, "two", "ntc_3", "a").Status)
+	b.settle(t, taken[0], outbox.Attempt{Status: outbox.StatusGone, Error: "answered 410", Settings: "v1"})
+	require.Equal(t, string(outbox.StatusGone), b.state(t, "one", "ntc_1", "a").Status)
+	require.Equal(t, string(outbox.StatusGivenUp), b.state(t, "one", "ntc_2", "a").Status)
+	require.Equal(t, string(outbox.StatusPending), b.state(t, "one", "ntc_2", "b").Status)
+	require.Equal(t, string(outbox.StatusPending), b.state(t, "two", "ntc_3", "a").Status)
 	b.open(t, "one", []string{"a"}, "ntc_4")
-	require.Equal(t, string(store.DeliveryGivenUp), b.state(t, "one", "ntc_4", "a").Status)
+	require.Equal(t, string(outbox.StatusGivenUp), b.state(t, "one", "ntc_4", "a").Status)
 	b.add(t, "one", "ntc_5")
 	require.NoError(t, b.OpenDeliveries(t.Context(), "one", "ntc_5", "v2", []string{"a"}))
-	require.Equal(t, string(store.DeliveryPending), b.state(t, "one", "ntc_5", "a").Status, "the settings have changed")
+	require.Equal(t, string(outbox.StatusPending), b.state(t, "one", "ntc_5", "a").Status, "the settings have changed")
 }
 
 // With concurrent takers, each delivery is taken once.
@@ -287,7 +288,7 @@ func TestTakeDeliveriesRace(t *testing.T) {
 		targets = append(targets, fmt.Sprint("t", i))
 	}
 	b.open(t, "one", targets, "ntc_1")
-	taken, errs := make([][]store.Delivery, 6), make([]error, 6)
+	taken, errs := make([][]outbox.Delivery, 6), make([]error, 6)
 	var wg sync.WaitGroup
 	for i := range taken {
 		wg.Go(func() {
@@ -322,7 +323,7 @@ func TestForgetNotices(t *testing.T) {
 	b.open(t, "two", nil, "ntc_theirs", "ntc_young")
 	b.add(t, "one", "ntc_fresh")
 	for _, id := range []string{"ntc_sent", "ntc_late"} {
-		b.settle(t, store.Delivery{Notice: jig.Notice{Tenant: "one", ID: id}, Target: "a"}, store.Attempt{Status: store.DeliverySent})
+		b.settle(t, outbox.Delivery{Notice: jig.Notice{Tenant: "one", ID: id}, Target: "a"}, outbox.Attempt{Status: outbox.StatusSent})
 	}
 	b.owns(t, "one", "update notices set created_at = now() - interval '8 days'")
 	b.owns(t, "two", "update notices set created_at = now() - interval '8 days' where id = 'ntc_theirs'")
@@ -361,9 +362,9 @@ func TestNotices_AreSeparatedByTenant(t *testing.T) {
 	list, err := b.DeliveriesOf(t.Context(), "thief", "ntc_1")
 	require.NoError(t, err)
 	require.Empty(t, list)
-	stolen := store.Delivery{Notice: jig.Notice{Tenant: "thief", ID: "ntc_1"}, Target: "a"}
-	for _, status := range []store.DeliveryStatus{store.DeliverySent, store.DeliveryPending, store.DeliveryGone, store.DeliveryGivenUp} {
-		b.settle(t, stolen, store.Attempt{Status: status, Wait: time.Hour, Rest: time.Hour})
+	stolen := outbox.Delivery{Notice: jig.Notice{Tenant: "thief", ID: "ntc_1"}, Target: "a"}
+	for _, status := range []outbox.Status{outbox.StatusSent, outbox.StatusPending, outbox.StatusGone, outbox.StatusGivenUp} {
+		b.settle(t, stolen, outbox.Attempt{Status: status, Wait: time.Hour, Rest: time.Hour})
 	}
 	require.NoError(t, b.OpenDeliveries(t.Context(), "thief", "ntc_1", "v1", []string{"b"}))
 	require.Error(t, b.Notice(t.Context(), "thief", false, b.notice("one", "ntc_2")), "a session of another tenant")
