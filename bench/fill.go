@@ -157,7 +157,7 @@ func newPages(ctx context.Context, url string) (*pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the entity type: %w", err)
 	}
-	env, err := expr.TaskEnv()
+	env, err := expr.TaskUse().Env()
 	if err != nil {
 		return nil, fmt.Errorf("set up expressions: %w", err)
 	}

@@ -94,7 +94,7 @@ func evaluation(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, err := expr.StepEnv()
+	env, err := expr.StepUse().Env()
 	if err != nil {
 		return nil, fmt.Errorf("make the environment: %w", err)
 	}

@@ -2,12 +2,14 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/chat"
 )
 
@@ -86,7 +88,7 @@ func NewRouter(s Settings) *Router {
 	return &Router{providers: map[string]provider{
 		"anthropic": &anthropicProvider{settings: s.Anthropic, line: func(name string) line { return s.line("anthropic/" + name) }},
 		"openai":    &openaiProvider{settings: s.OpenAI, line: func(name string) line { return s.line("openai/" + name) }},
-		"script":    newScriptProvider(),
+		"script":    &scriptProvider{compiled: cache.New[[sha256.Size]byte, *plan](0, maxScripts)},
 	}}
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/cache"
@@ -62,16 +61,11 @@ type callRule struct {
 
 // scriptProvider plans with scripts and compiles each script once.
 type scriptProvider struct {
-	env      func() (*expr.Env, error)
 	compiled *cache.Cache[[sha256.Size]byte, *plan]
 }
 
 // maxScripts is the number of compiled scripts that are cached.
 const maxScripts = 256
-
-func newScriptProvider() *scriptProvider {
-	return &scriptProvider{env: sync.OnceValues(expr.ScriptEnv), compiled: cache.New[[sha256.Size]byte, *plan](0, maxScripts)}
-}
 
 func (p *scriptProvider) check(string) error { return nil }
 
@@ -101,7 +95,7 @@ func (p *scriptProvider) answer(ctx context.Context, name string, request chat.R
 
 func (p *scriptProvider) plan(script json.RawMessage) (*plan, error) {
 	return p.compiled.Get(sha256.Sum256(script), func(*plan, bool) (*plan, error) {
-		env, err := p.env()
+		env, err := expr.ScriptUse().Env()
 		if err != nil {
 			return nil, jig.AsError(err)
 		}

@@ -14,7 +14,7 @@ const ProblemInputOfAnyTool ProblemCode = "INPUT_OF_ANY_TOOL"
 // adviseRules warns of rules that fail on calls of tools that their author did not think of. Such a rule keeps its verdict: it denies those
 // calls or asks about them.
 func adviseRules(doc *Document) Problems {
-	env, err := expr.PolicyEnv()
+	env, err := expr.PolicyUse().Env()
 	if err != nil {
 		return nil //nolint:nilerr // without an environment there is no advice to give
 	}

@@ -164,7 +164,7 @@ func BudgetShapes() expr.Shapes {
 }
 
 func (d *decoder) checkBudgetExpressions(limits []BudgetLimit) {
-	env, err := expr.BudgetEnv()
+	env, err := expr.BudgetUse().Env()
 	if err != nil {
 		d.at("limits", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

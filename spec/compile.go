@@ -11,7 +11,7 @@ import (
 
 // compileScript compiles every expression and template of a script and reports those that do not compile, each at its place.
 func (d *decoder) compileScript(s script) {
-	env, err := expr.ScriptEnv()
+	env, err := expr.ScriptUse().Env()
 	if err != nil {
 		d.at("script", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

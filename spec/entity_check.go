@@ -139,7 +139,7 @@ func (k *checker) checkPromptName(doc *Document, t *entity.Task, c call) bool {
 
 // checkResult checks the parts of the result that a task reads, given the shape of that result.
 func (k *checker) checkResult(doc *Document, t *entity.Task, at *place, shapes expr.Shapes) {
-	env, err := expr.TaskEnv()
+	env, err := expr.TaskUse().Env()
 	if err != nil {
 		return // reading the document has reported it
 	}

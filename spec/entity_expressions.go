@@ -76,7 +76,7 @@ func (d *decoder) checkTaskExpressions(t entity.Type, g *taskGraph) {
 			"the tasks have more than %d expressions or %d bytes of expressions, or too many loops in one expression", maxExpressions, maxTaskExpressionBytes)
 		return
 	}
-	env, err := expr.TaskEnv()
+	env, err := expr.TaskUse().Env()
 	if err != nil {
 		d.at("tasks", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

@@ -111,7 +111,7 @@ func (d *decoder) checkConcurrencyKey(h toolHead) {
 	if h.ConcurrencyKey == "" {
 		return
 	}
-	env, err := expr.ConcurrencyKeyEnv()
+	env, err := expr.ConcurrencyKeyUse().Env()
 	if err != nil {
 		d.at("concurrency_key", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

@@ -123,7 +123,7 @@ func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
 	for _, name := range w.names {
 		extra = append(extra, expr.Variable{Name: name})
 	}
-	env, err := expr.StepEnv(extra...)
+	env, err := expr.StepUse(extra...).Env()
 	if err != nil {
 		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

@@ -57,7 +57,7 @@ func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
 			"the rules have more than %d expressions or %d bytes of expressions, or too many loops in one expression", maxExpressions, maxExpressionBytes)
 		return
 	}
-	env, err := expr.PolicyEnv()
+	env, err := expr.PolicyUse().Env()
 	if err != nil {
 		d.at("rules", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

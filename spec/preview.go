@@ -45,7 +45,7 @@ func (d *decoder) checkPreview(x Execution) {
 
 // previewExpressions checks the expressions of a preview. output is the schema of the data that it reads; nil if it is not known.
 func (d *decoder) previewExpressions(x Execution, output json.RawMessage) {
-	env, err := expr.PreviewEnv()
+	env, err := expr.PreviewUse().Env()
 	if err != nil {
 		d.at("preview", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

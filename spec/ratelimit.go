@@ -120,7 +120,7 @@ func RateLimitShapes() expr.Shapes {
 }
 
 func (d *decoder) checkRateExpressions(limits []rateRule) {
-	env, err := expr.RateLimitEnv()
+	env, err := expr.RateLimitUse().Env()
 	if err != nil {
 		d.at("limits", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

@@ -107,12 +107,12 @@ func (d *decoder) checkThinExpressions(x Execution) {
 
 // thinExpressions checks the expressions of a thin tool. types is as for [ThinShapes].
 func (d *decoder) thinExpressions(x Execution, types func(name string) (entity.Type, bool)) {
-	env, err := expr.ThinEnv()
+	env, err := expr.ThinUse().Env()
 	if err != nil {
 		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return
 	}
-	linkEnv, err := expr.ThinURLEnv()
+	linkEnv, err := expr.ThinURLUse().Env()
 	if err != nil {
 		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return

@@ -18,11 +18,11 @@ import (
 func everyEnv(t *testing.T) map[string]*expr.Env {
 	t.Helper()
 	envs := map[string]*expr.Env{}
-	for name, made := range map[string]func() (*expr.Env, error){
-		"policy": expr.PolicyEnv, "task": expr.TaskEnv, "thin": expr.ThinEnv, "thin url": expr.ThinURLEnv, "script": expr.ScriptEnv,
-		"concurrency key": expr.ConcurrencyKeyEnv, "step": func() (*expr.Env, error) { return expr.StepEnv() },
+	for name, use := range map[string]expr.Use{
+		"policy": expr.PolicyUse(), "task": expr.TaskUse(), "thin": expr.ThinUse(), "thin url": expr.ThinURLUse(), "script": expr.ScriptUse(),
+		"concurrency key": expr.ConcurrencyKeyUse(), "step": expr.StepUse(),
 	} {
-		env, err := made()
+		env, err := use.Env()
 		require.NoError(t, err)
 		envs[name] = env
 	}

@@ -3,7 +3,6 @@ package expr
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"sync"
 
@@ -203,14 +202,11 @@ func (k kinds) schemaTypes() []string {
 	if k&kindDouble != 0 {
 		k &^= kindInt // a number may be integral
 	}
-	names := map[kinds]string{
-		kindNull: "null", kindBool: "boolean", kindInt: "integer", kindDouble: "number", kindString: "string", kindList: "array", kindMap: "object",
-	}
 	var out []string
-	for _, kind := range slices.Sorted(maps.Keys(names)) {
-		if k&kind != 0 {
-			out = append(out, names[kind])
-			k &^= kind
+	for _, t := range jsonTypes {
+		if k&t.kinds != 0 {
+			out = append(out, t.name)
+			k &^= t.kinds
 		}
 	}
 	if k != 0 {

@@ -70,25 +70,21 @@ func NewEnv(use Use) (*Env, error) {
 	}, nil
 }
 
-func (t Type) cel() *cel.Type {
-	switch t {
-	case Any:
-		return cel.DynType
-	case Bool:
-		return cel.BoolType
-	case Int:
-		return cel.IntType
-	case String:
-		return cel.StringType
-	case List:
-		return cel.ListType(cel.DynType)
-	case Map:
-		return cel.MapType(cel.StringType, cel.DynType)
-	case Timestamp:
-		return cel.TimestampType
-	}
-	return cel.DynType
+// typeInfo has, for each Type, cel-go's type and the words for people.
+var typeInfo = [...]struct {
+	cel  *cel.Type
+	name string
+}{
+	Any:       {cel.DynType, "any value"},
+	Bool:      {cel.BoolType, "true or false"},
+	Int:       {cel.IntType, "a whole number"},
+	String:    {cel.StringType, "a text"},
+	List:      {cel.ListType(cel.DynType), "a list"},
+	Map:       {cel.MapType(cel.StringType, cel.DynType), "a map"},
+	Timestamp: {cel.TimestampType, "a timestamp"},
 }
+
+func (t Type) cel() *cel.Type { return typeInfo[t].cel }
 
 // Use returns the use that the environment was made for, with its limits filled in.
 func (e *Env) Use() Use { return e.use }
@@ -153,7 +149,7 @@ func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
 
 // wrongResult returns the issue for an expression whose result has the wrong type.
 func wrongResult(source, have string, want Type) *IssueError {
-	return &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", have, want.name())}
+	return &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", have, typeInfo[want].name)}
 }
 
 // typeOf returns the Type for a cel-go type, or Any if no other Type fits.
@@ -171,26 +167,6 @@ func (t Type) fits(have *cel.Type) bool {
 		return true
 	}
 	return have.Kind() == t.cel().Kind()
-}
-
-func (t Type) name() string {
-	switch t {
-	case Any:
-		return "any value"
-	case Bool:
-		return "true or false"
-	case Int:
-		return "a whole number"
-	case String:
-		return "a text"
-	case List:
-		return "a list"
-	case Map:
-		return "a map"
-	case Timestamp:
-		return "a timestamp"
-	}
-	return "any value"
 }
 
 // bindingsOf indexes the environment's functions by overload id and by name, for the guards to call.

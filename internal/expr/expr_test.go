@@ -16,7 +16,7 @@ import (
 
 func scriptEnv(t testing.TB) *expr.Env {
 	t.Helper()
-	env, err := expr.ScriptEnv()
+	env, err := expr.ScriptUse().Env()
 	require.NoError(t, err)
 	return env
 }

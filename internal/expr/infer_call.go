@@ -90,7 +90,7 @@ func (in *inferrer) condition(e ast.Expr) { in.needTruth(e, in.infer(e)) }
 
 func (in *inferrer) needTruth(e ast.Expr, s shape) {
 	if s.kinds&kindBool == 0 {
-		in.report(in.start(e), "this gives %s where %s is needed", s.kinds, Bool.name())
+		in.report(in.start(e), "this gives %s where %s is needed", s.kinds, typeInfo[Bool].name)
 	}
 }
 
@@ -169,41 +169,24 @@ func (k kinds) String() string {
 	return strings.Join(names, " or ")
 }
 
+// celKinds maps cel-go's kinds of types to kinds. A value of any other kind may have any type.
+var celKinds = map[types.Kind]kinds{
+	types.NullTypeKind: kindNull, types.BoolKind: kindBool, types.IntKind: kindInt, types.UintKind: kindUint, types.DoubleKind: kindDouble,
+	types.StringKind: kindString, types.BytesKind: kindBytes, types.ListKind: kindList, types.MapKind: kindMap,
+	types.TimestampKind: kindTimestamp, types.DurationKind: kindDuration,
+	types.OpaqueKind: kindOther, types.StructKind: kindOther, types.TypeKind: kindOther,
+}
+
 // kindsOf returns the kinds that values of a cel-go type may have.
 func kindsOf(t *cel.Type) kinds {
-	nullable := kinds(0)
-	if t.IsAssignableType(types.NullType) {
-		nullable = kindNull
-	}
-	switch t.Kind() {
-	case types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind, types.UnspecifiedKind, types.UnknownKind:
+	k, known := celKinds[t.Kind()]
+	if !known {
 		return anyKind
-	case types.NullTypeKind:
-		return kindNull
-	case types.BoolKind:
-		return kindBool | nullable
-	case types.IntKind:
-		return kindInt | nullable
-	case types.UintKind:
-		return kindUint | nullable
-	case types.DoubleKind:
-		return kindDouble | nullable
-	case types.StringKind:
-		return kindString | nullable
-	case types.BytesKind:
-		return kindBytes | nullable
-	case types.ListKind:
-		return kindList
-	case types.MapKind:
-		return kindMap
-	case types.TimestampKind:
-		return kindTimestamp | nullable
-	case types.DurationKind:
-		return kindDuration | nullable
-	case types.OpaqueKind, types.StructKind, types.TypeKind:
-		return kindOther
 	}
-	return anyKind
+	if t.IsAssignableType(types.NullType) {
+		k |= kindNull
+	}
+	return k
 }
 
 // signature is one overload of a function: the kinds of its arguments, with the receiver first, and of its result.

@@ -175,7 +175,7 @@ type Engine struct {
 
 // NewEngine returns an Engine with an empty cache.
 func NewEngine() (*Engine, error) {
-	keys, err := ConcurrencyKeyEnv()
+	keys, err := ConcurrencyKeyUse().Env()
 	if err != nil {
 		return nil, err
 	}

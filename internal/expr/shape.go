@@ -171,22 +171,20 @@ func schemaKinds(s map[string]any) kinds {
 	return k
 }
 
+// jsonTypes are JSON Schema's names of types, in the order in which a described shape lists them.
+var jsonTypes = [...]struct {
+	name  string
+	kinds kinds
+}{
+	{"null", kindNull}, {"boolean", kindBool}, {"integer", kindInt}, {"number", kindNumber}, {"string", kindString}, {"array", kindList},
+	{"object", kindMap},
+}
+
 func namedKind(name string) kinds {
-	switch name {
-	case "null":
-		return kindNull
-	case "boolean":
-		return kindBool
-	case "integer":
-		return kindInt
-	case "number":
-		return kindNumber
-	case "string":
-		return kindString
-	case "array":
-		return kindList
-	case "object":
-		return kindMap
+	for _, t := range jsonTypes {
+		if t.name == name {
+			return t.kinds
+		}
 	}
 	return anyKind
 }

@@ -13,7 +13,7 @@ import (
 
 func stepEnv(t testing.TB, extra ...expr.Variable) *expr.Env {
 	t.Helper()
-	env, err := expr.StepEnv(extra...)
+	env, err := expr.StepUse(extra...).Env()
 	require.NoError(t, err)
 	return env
 }

@@ -11,7 +11,7 @@ import (
 
 func TestReads_OfTasks(t *testing.T) {
 	t.Parallel()
-	env, err := expr.TaskEnv()
+	env, err := expr.TaskUse().Env()
 	require.NoError(t, err)
 	for source, want := range map[string]expr.Reads{
 		"tasks.a + tasks['b'] + tasks.?c.orValue(1)":     {Names: []string{"tasks"}, Tasks: []string{"a", "b", "c"}},
@@ -41,7 +41,7 @@ func TestReads_OfTasks(t *testing.T) {
 
 func TestReads_OfTasksMerge(t *testing.T) {
 	t.Parallel()
-	env, err := expr.TaskEnv()
+	env, err := expr.TaskUse().Env()
 	require.NoError(t, err)
 	template, err := env.Template("${tasks.b} ${tasks.a} ${entity.content.x} ${entity}")
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestReads_OfTasksMerge(t *testing.T) {
 
 func TestTask_Expressions(t *testing.T) {
 	t.Parallel()
-	env, err := expr.TaskEnv()
+	env, err := expr.TaskUse().Env()
 	require.NoError(t, err)
 	p, err := env.CompileAs("entity.content.name + '@' + tasks.version + ' ' + result.note + ' ' + string(now.getFullYear())", expr.String)
 	require.NoError(t, err)

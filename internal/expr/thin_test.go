@@ -12,11 +12,11 @@ import (
 
 func TestThin_Expressions(t *testing.T) {
 	t.Parallel()
-	env, err := expr.ThinEnv()
+	env, err := expr.ThinUse().Env()
 	require.NoError(t, err)
-	link, err := expr.ThinURLEnv()
+	link, err := expr.ThinURLUse().Env()
 	require.NoError(t, err)
-	again, err := expr.ThinEnv()
+	again, err := expr.ThinUse().Env()
 	require.NoError(t, err)
 	require.Same(t, env, again, "the environment is cached")
 	type object = map[string]any
@@ -64,7 +64,7 @@ func TestThin_IsBounded(t *testing.T) {
 		require.Less(t, use.Limits.Result, expr.TaskUse().Limits.Result)
 	}
 	require.NotEqual(t, expr.ThinUse().Name, expr.ThinURLUse().Name)
-	env, err := expr.ThinEnv()
+	env, err := expr.ThinUse().Env()
 	require.NoError(t, err)
 	p, err := env.Compile("input.list.map(a, input.list.map(b, a + b)).size()")
 	require.NoError(t, err)

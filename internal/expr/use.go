@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 	_ "time/tzdata" // expressions name time zones, e.g. now.getHours('Europe/Berlin'), and containers lack a time zone database
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+
+	"github.com/jig-run/jig/internal/cache"
 )
 
 // Type is the type that an expression may assume for a variable.
@@ -65,7 +66,7 @@ func (l Limits) withDefaults() Limits {
 
 // Use declares the variables that the expressions in one place of a document may read, and their limits.
 type Use struct {
-	// Name identifies the environment in a [Cache]. It is not shown to people.
+	// Name identifies the environment in the cache; see [Use.Env]. It is not shown to people.
 	Name      string
 	Variables []Variable
 	Limits    Limits
@@ -119,7 +120,7 @@ func StepUse(extra ...Variable) Use {
 		},
 		Limits: Limits{}.withDefaults(),
 	}
-	for _, v := range extra {
+	for _, v := range slices.SortedFunc(slices.Values(extra), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) }) {
 		at := slices.IndexFunc(use.Variables, func(have Variable) bool { return have.Name == v.Name })
 		switch {
 		case at < 0:
@@ -134,44 +135,14 @@ func StepUse(extra ...Variable) Use {
 	return use
 }
 
-// ConcurrencyKeyEnv makes the environment of [ConcurrencyKeyUse].
-func ConcurrencyKeyEnv() (*Env, error) { return NewEnv(ConcurrencyKeyUse()) }
+// maxEnvironments limits how many environments are kept, because documents choose the extra names of steps.
+const maxEnvironments = 100
 
-// ScriptEnv makes the environment of [ScriptUse].
-func ScriptEnv() (*Env, error) { return NewEnv(ScriptUse()) }
+var environments = cache.New[string, *Env](0, maxEnvironments) // environments are immutable
 
-// maxStepEnvs limits how many step environments are kept, because documents choose the extra names.
-const maxStepEnvs = 100
-
-// stepEnvs caches environments. They are immutable, and making one takes a millisecond.
-var stepEnvs envMemo
-
-type envMemo struct {
-	mu   sync.Mutex
-	made map[string]*Env
-}
-
-// StepEnv returns the environment of [StepUse] with these extra variables. Environments are cached for each set of variables.
-func StepEnv(extra ...Variable) (*Env, error) {
-	sorted := slices.SortedFunc(slices.Values(extra), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
-	return stepEnvs.get(StepUse(sorted...))
-}
-
-func (m *envMemo) get(use Use) (*Env, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if env, ok := m.made[use.Name]; ok {
-		return env, nil
-	}
-	env, err := NewEnv(use)
-	if err != nil {
-		return nil, err
-	}
-	if m.made == nil || len(m.made) >= maxStepEnvs {
-		m.made = map[string]*Env{}
-	}
-	m.made[use.Name] = env
-	return env, nil
+// Env returns the environment of the use. Environments are cached by the names of their uses, because making one takes a millisecond.
+func (u Use) Env() (*Env, error) {
+	return environments.Get(u.Name, func(*Env, bool) (*Env, error) { return NewEnv(u) })
 }
 
 // PolicyUse returns the use for the rules of a policy and the conditions of standing approvals. They read the `tool` and the requested
@@ -195,9 +166,6 @@ func PolicyUse() Use {
 	}
 }
 
-// PolicyEnv returns the environment of [PolicyUse], which is cached.
-func PolicyEnv() (*Env, error) { return stepEnvs.get(PolicyUse()) }
-
 // BudgetUse returns the use for the conditions of budgets. They read the `model` or the `tool` that is called, the `agent`, the `principal`,
 // the `tenant` and the `session` that make the call, and `now`. The rules of a limit that is exhausted also read the `limit`. The bounds are
 // those of policies.
@@ -218,9 +186,6 @@ func BudgetUse() Use {
 	}
 }
 
-// BudgetEnv returns the environment of [BudgetUse], which is cached.
-func BudgetEnv() (*Env, error) { return stepEnvs.get(BudgetUse()) }
-
 // RateLimitUse returns the use for the conditions and keys of rate limits. They read the `tool` that is called, its `input`, and the `agent`, the
 // `principal`, the `tenant` and the `session` that make the call. The bounds are those of policies.
 func RateLimitUse() Use {
@@ -237,9 +202,6 @@ func RateLimitUse() Use {
 		Limits: PolicyUse().Limits,
 	}
 }
-
-// RateLimitEnv returns the environment of [RateLimitUse], which is cached.
-func RateLimitEnv() (*Env, error) { return stepEnvs.get(RateLimitUse()) }
 
 // The variables of tasks whose members [Reads] lists by name.
 const (
@@ -266,9 +228,6 @@ func TaskUse() Use {
 		Limits: Limits{}.withDefaults(),
 	}
 }
-
-// TaskEnv returns the environment of [TaskUse], which is cached.
-func TaskEnv() (*Env, error) { return stepEnvs.get(TaskUse()) }
 
 // entityContent reports whether an expression is the entity's content: entity.content, entity["content"], entity.?content.
 func (r *reader) entityContent(e ast.Expr) bool {
@@ -325,12 +284,6 @@ func ThinURLUse() Use {
 	return use
 }
 
-// ThinEnv returns the environment of [ThinUse], which is cached.
-func ThinEnv() (*Env, error) { return stepEnvs.get(ThinUse()) }
-
-// ThinURLEnv returns the environment of [ThinURLUse], which is cached.
-func ThinURLEnv() (*Env, error) { return stepEnvs.get(ThinURLUse()) }
-
 // PreviewUse returns the use for the preview in a document. Its expressions read the call's `input`, the `tenant`, the calling `principal`
 // ({id, groups, permissions}), and `read`, which holds the output of the preview's call as data. They do not read the time, because two
 // previews of the same state must be equal. The limits are those of [ThinUse].
@@ -346,6 +299,3 @@ func PreviewUse() Use {
 		Limits: ThinUse().Limits,
 	}
 }
-
-// PreviewEnv returns the environment of [PreviewUse], which is cached.
-func PreviewEnv() (*Env, error) { return stepEnvs.get(PreviewUse()) }

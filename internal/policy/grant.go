@@ -43,7 +43,7 @@ func CompileGrant(g jig.Grant) (*GrantRule, error) {
 }
 
 func compileWhen(source string) (*expr.Program, error) {
-	env, err := expr.PolicyEnv()
+	env, err := expr.PolicyUse().Env()
 	if err != nil {
 		return nil, fmt.Errorf("compile a grant: %w", err)
 	}

@@ -32,7 +32,7 @@ type rule struct {
 // Compile compiles a policy. version is the version of the document, the hash of its content. A document that was loaded without problems
 // always compiles; for any other the error is INVALID_INPUT with the field, e.g. rules[2].when.
 func Compile(p spec.Policy, version string) (*Rules, error) {
-	env, err := expr.PolicyEnv()
+	env, err := expr.PolicyUse().Env()
 	if err != nil {
 		return nil, fmt.Errorf("compile policy %s: %w", p.Name, err)
 	}

@@ -53,7 +53,7 @@ type rule struct {
 
 // newBook makes a book of documents, which are sorted by name.
 func newBook(documents []spec.Budget) (*book, error) {
-	env, err := expr.BudgetEnv()
+	env, err := expr.BudgetUse().Env()
 	if err != nil {
 		return nil, fmt.Errorf("compile budgets: %w", err)
 	}

@@ -280,7 +280,7 @@ func (c *compiler) env(in within) (*expr.Env, error) {
 			extra = append(extra, expr.Variable{Name: name})
 		}
 	}
-	return expr.StepEnv(extra...)
+	return expr.StepUse(extra...).Env()
 }
 
 func (c *compiler) expression(source spec.Expression, at string, want expr.Type, in within) (*program, error) {

@@ -27,7 +27,7 @@ func Compile(x spec.Execution) (*Program, error) {
 	if p == nil {
 		return nil, nil // the document has no preview
 	}
-	env, err := expr.PreviewEnv()
+	env, err := expr.PreviewUse().Env()
 	if err != nil {
 		return nil, err
 	}

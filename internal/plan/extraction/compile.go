@@ -99,7 +99,7 @@ func Compile(t entity.Type, checks Checks) (*Plan, error) {
 	if len(t.Tasks) > maxTasks {
 		return nil, p.Fault("tasks", "there are %d tasks, at most %d are allowed", len(t.Tasks), maxTasks)
 	}
-	env, err := expr.TaskEnv()
+	env, err := expr.TaskUse().Env()
 	if err != nil {
 		return nil, err
 	}

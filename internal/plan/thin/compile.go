@@ -51,11 +51,11 @@ func compile(x spec.Execution) (*definition, error) {
 	}
 	d := &definition{tool: x.Tool, thin: *x.Thin}
 	d.tool.Timeout, d.tool.MaxAttempts = timeout, maxAttempts
-	env, err := expr.ThinEnv()
+	env, err := expr.ThinUse().Env()
 	if err != nil {
 		return nil, err
 	}
-	links, err := expr.ThinURLEnv()
+	links, err := expr.ThinURLUse().Env()
 	if err != nil {
 		return nil, err
 	}

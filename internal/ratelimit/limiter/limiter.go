@@ -106,7 +106,7 @@ const brokenLook = 5 * time.Second
 
 // read compiles the limits of a tenant.
 func read(_ context.Context, _ string, documents []bundle.StoredDocument) (*limits, error) {
-	env, err := expr.RateLimitEnv()
+	env, err := expr.RateLimitUse().Env()
 	if err != nil {
 		return nil, fmt.Errorf("compile rate limits: %w", err)
 	}
