@@ -113,7 +113,7 @@ func arrows() map[string][]string {
 			"internal/ledger", "internal/protocol", "internal/suggest", "internal/tenancy", "internal/toolname", "spec",
 		},
 
-		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
+		"tools":          {".", "internal/schema", "internal/seal", "internal/strictjson", "internal/suggest"},
 		"tools/tooltest": {".", "internal/confine", "internal/modeltest", "internal/preview", "spec", "tools"},
 		"internal/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/guarded",

@@ -234,7 +234,7 @@ func nullable(t reflect.Type, seen []reflect.Type) string {
 	default:
 		return ""
 	}
-	if opaque(t) || contains(seen, t) {
+	if opaque(t) || slices.Contains(seen, t) {
 		return ""
 	}
 	for i := range t.NumField() {
@@ -263,20 +263,11 @@ func hasNil(t reflect.Type, seen []reflect.Type) bool {
 	default:
 		return false
 	}
-	if opaque(t) || contains(seen, t) {
+	if opaque(t) || slices.Contains(seen, t) {
 		return false
 	}
 	for i := range t.NumField() {
 		if field := t.Field(i); field.IsExported() && hasNil(field.Type, append(seen, t)) {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(list []reflect.Type, t reflect.Type) bool {
-	for _, one := range list {
-		if one == t {
 			return true
 		}
 	}
@@ -314,9 +305,7 @@ func fillNil(v reflect.Value) {
 			return
 		}
 		for i := range t.NumField() {
-			if field := v.Field(i); field.CanSet() && !omitted(t.Field(i)) {
-				fillNil(field)
-			} else if field.CanSet() && !field.IsZero() {
+			if field := v.Field(i); field.CanSet() && (!omitted(t.Field(i)) || !field.IsZero()) {
 				fillNil(field)
 			}
 		}

@@ -228,7 +228,7 @@ func typed[In, Out any](fn func(context.Context, jig.Invocation, In) (Out, error
 
 func decode[In any](input, defaults []byte) (In, error) {
 	var in In
-	if err := checkFolding(reflect.TypeFor[In](), input, ""); err != nil {
+	if err := checkFolding(reflect.TypeFor[In](), input); err != nil {
 		e := jig.AsError(err)
 		e.NotExecuted = true
 		return in, e

@@ -39,8 +39,9 @@ func unmarshal(text []byte, v any, skip string, known bool) error {
 	if err != nil {
 		return err
 	}
-	if err := checkNames(value, reflect.TypeOf(v), nil); err != nil {
-		return err
+	if folded := FindFolded(value, reflect.TypeOf(v)); folded != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "unknown field %q", clip(folded.Name)).WithField(folded.Pointer).
+			WithHint("names are case-sensitive: write " + strconv.Quote(folded.Field))
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if known {
@@ -76,9 +77,13 @@ func unfit(err error) error {
 	return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// checkNames refuses members of objects that decode into structs if their names equal a field's only when their case is ignored, as
-// encoding/json does.
-func checkNames(value any, t reflect.Type, path []string) error {
+// FoldedName is a member of an object that encoding/json decodes into a field although their names differ in case.
+type FoldedName struct{ Pointer, Name, Field string }
+
+// FindFolded returns the first folded name in a decoded text that is to be decoded into a value of type t, or nil.
+func FindFolded(value any, t reflect.Type) *FoldedName { return findFolded(value, t, nil) }
+
+func findFolded(value any, t reflect.Type, path []string) *FoldedName {
 	for t != nil && t.Kind() == reflect.Pointer && !decodesItself(t) {
 		t = t.Elem()
 	}
@@ -91,20 +96,20 @@ func checkNames(value any, t reflect.Type, path []string) error {
 			return nil
 		}
 		for i, item := range v {
-			if err := checkNames(item, t.Elem(), append(path, strconv.Itoa(i))); err != nil {
-				return err
+			if found := findFolded(item, t.Elem(), append(path, strconv.Itoa(i))); found != nil {
+				return found
 			}
 		}
 	case map[string]any:
-		return checkMembers(v, t, path)
+		return foldedMember(v, t, path)
 	}
 	return nil
 }
 
-func checkMembers(members map[string]any, t reflect.Type, path []string) error {
+func foldedMember(members map[string]any, t reflect.Type, path []string) *FoldedName {
 	var fields map[string]reflect.Type
 	if t.Kind() == reflect.Struct {
-		fields = fieldsOf(t)
+		fields = FieldsOf(t)
 	} else if t.Kind() != reflect.Map {
 		return nil
 	}
@@ -115,21 +120,22 @@ func checkMembers(members map[string]any, t reflect.Type, path []string) error {
 		case fields == nil:
 			below = t.Elem()
 		case below == nil:
-			if known := inOtherCase(fields, name); known != "" {
-				return jig.Errorf(jig.CodeInvalidInput, "unknown field %q", clip(name)).WithField(Pointer(at...)).
-					WithHint("names are case-sensitive: write " + strconv.Quote(known))
+			for field := range fields {
+				if strings.EqualFold(field, name) {
+					return &FoldedName{Pointer: Pointer(at...), Name: name, Field: field}
+				}
 			}
 			continue
 		}
-		if err := checkNames(members[name], below, at); err != nil {
-			return err
+		if found := findFolded(members[name], below, at); found != nil {
+			return found
 		}
 	}
 	return nil
 }
 
-// fieldsOf returns the types of a struct's fields by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
+// FieldsOf returns the types of the fields of a struct that encoding/json fills, by their names in JSON, including those of embedded structs.
+func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -144,15 +150,6 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		}
 	}
 	return fields
-}
-
-func inOtherCase(fields map[string]reflect.Type, name string) string {
-	for known := range fields {
-		if strings.EqualFold(known, name) {
-			return known
-		}
-	}
-	return ""
 }
 
 // decodesItself reports whether values of a type, or what points to them, decode JSON themselves.
