@@ -83,6 +83,9 @@ func arrows() map[string][]string {
 		"internal/tenancy":         {".", "internal/approval", "internal/identity", "internal/protocol"},
 		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
+		// The operations of the API as values, for whoever serves or calls them.
+		"internal/api": {".", "internal/identity/apikey", "internal/protocol"},
+
 		// Documents become values of the domains.
 		"spec": {
 			".", "internal/approval", "internal/budget", "internal/bundle", "internal/canonical", "internal/clip", "internal/duration",
@@ -164,13 +167,13 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/audit", "internal/bundle", "internal/cache", "internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
+			".", "client", "internal/api", "internal/audit", "internal/bundle", "internal/cache", "internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
 			"internal/preview", "internal/protocol", "internal/stored", "internal/strictjson", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},
 		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
-		"internal/remote": {".", "client", "internal/identity", "internal/identity/apikey", "internal/identity/history", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
+		"internal/remote": {".", "client", "internal/api", "internal/identity", "internal/identity/apikey", "internal/identity/history", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
 		// The command line's logins at the identity provider of a server.
 		"internal/remote/signin": {"."},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.

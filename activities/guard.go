@@ -24,15 +24,6 @@ func Answering[Q, A any](a *Activities, name string, do func(context.Context, Q)
 	}
 }
 
-// Doing is like [Answering], for an activity that answers nothing.
-func Doing[Q any](a *Activities, name string, do func(context.Context, Q) error) func(context.Context, Strict[Q], string) error {
-	answering := Answering(a, name, func(ctx context.Context, request Q) (struct{}, error) { return struct{}{}, do(ctx, request) })
-	return func(ctx context.Context, request Strict[Q], proof string) error {
-		_, err := answering(ctx, request, proof)
-		return err
-	}
-}
-
 // Strict is a request that a client sends to an activity. It refuses what internal/strictjson refuses, when the activity runs: an error of decoding
 // would make Temporal run it again.
 type Strict[Q any] struct {

@@ -8,12 +8,12 @@ import (
 )
 
 // ListSessions returns a page of a tenant's sessions that match a filter, the newest first.
-func (a *Activities) ListSessions(ctx context.Context, in protocol.SessionsRequest) (protocol.SessionsPage, error) {
-	list, next, err := a.Store.ListSessions(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+func (a *Activities) ListSessions(ctx context.Context, in protocol.SessionsRequest) (protocol.SessionList, error) {
+	list, next, err := a.Store.ListSessions(ctx, in.Tenant, in.SessionFilter, in.Cursor, in.Limit)
 	if err == nil && a.closeListed(ctx, in.Tenant, list) {
-		list, next, err = a.Store.ListSessions(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+		list, next, err = a.Store.ListSessions(ctx, in.Tenant, in.SessionFilter, in.Cursor, in.Limit)
 	}
-	return protocol.SessionsPage{Sessions: list, Next: next}, temporalError(err)
+	return protocol.SessionList{Sessions: list, Next: next}, temporalError(err)
 }
 
 // closeListed closes the sessions of a list whose workflows have ended although the store considers them live, so that nobody sees a waiting

@@ -369,11 +369,11 @@ func TestDecide_APortalsKeyProvesLess(t *testing.T) {
 func TestAnswering_NeedsTheServersWord(t *testing.T) {
 	t.Parallel()
 	f := newFront(t)
-	status := activities.Answered(f.Activities, protocol.ReadStatus, f.Status)
+	status := activities.Answered(f.Activities, string(protocol.ReadStatus), f.Status)
 	request := protocol.StatusRequest{Tenant: f.tenant, SessionID: f.session}
 	_, err := status(t.Context(), request, "")
 	require.Equal(t, jig.CodeNotPermitted, failed(t, err))
-	proof := f.state(t, protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(protocol.ReadStatus, request)}, time.Now())
+	proof := f.state(t, protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(string(protocol.ReadStatus), request)}, time.Now())
 	view, err := status(t.Context(), request, proof)
 	require.NoError(t, err)
 	require.Equal(t, f.session, view.SessionID)
@@ -381,13 +381,16 @@ func TestAnswering_NeedsTheServersWord(t *testing.T) {
 	other.SessionID = jig.NewSessionID()
 	_, err = status(t.Context(), other, proof)
 	require.ErrorContains(t, err, "another content")
-	_, err = activities.Answered(f.Activities, protocol.ReadCall, f.Show)(t.Context(), protocol.ShowRequest{Tenant: f.tenant, SessionID: f.session}, proof)
+	_, err = activities.Answered(f.Activities, string(protocol.ReadCall), f.Show)(t.Context(), protocol.ShowRequest{Tenant: f.tenant, SessionID: f.session}, proof)
 	require.ErrorContains(t, err, "another content")
-	old := f.state(t, protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(protocol.ReadStatus, request)}, time.Now().Add(-10*time.Minute))
+	old := f.state(t, protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(string(protocol.ReadStatus), request)}, time.Now().Add(-10*time.Minute))
 	_, err = status(t.Context(), request, old)
 	require.ErrorContains(t, err, "older than 5 minutes")
-	upload := activities.Doing(f.Activities, protocol.WriteArtifact, f.Upload)
-	require.Equal(t, jig.CodeNotPermitted, failed(t, upload(t.Context(), activities.Strict[protocol.UploadRequest]{Value: protocol.UploadRequest{Tenant: f.tenant, ID: jig.NewArtifactID()}}, "")))
+	upload := activities.Answered(f.Activities, string(protocol.WriteArtifact), func(ctx context.Context, request protocol.UploadRequest) (protocol.Nothing, error) {
+		return protocol.Nothing{}, f.Upload(ctx, request)
+	})
+	_, err = upload(t.Context(), protocol.UploadRequest{Tenant: f.tenant, ID: jig.NewArtifactID()}, "")
+	require.Equal(t, jig.CodeNotPermitted, failed(t, err))
 	f.settings.Starts = jig.ProofClaimed
 	_, err = status(t.Context(), request, "")
 	require.NoError(t, err)
@@ -398,12 +401,12 @@ func TestAnswering_NeedsTheServersWord(t *testing.T) {
 func TestPause_TheServersWordIsAProof(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, func(o *office) { o.settings.Proof = jig.ProofVouched })
-	pause := activities.Answered(f.Activities, protocol.WritePause, f.Pause)
+	pause := activities.Answered(f.Activities, string(protocol.WritePause), f.Pause)
 	request := protocol.PauseRequest{Tenant: f.tenant, Scope: jig.PauseTenant, By: "ana"}
 	f.settings.Starts = jig.ProofClaimed
 	_, err := pause(t.Context(), request, "")
 	require.ErrorContains(t, err, "only signed requests")
-	got, err := pause(t.Context(), request, f.state(t, protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(protocol.WritePause, request)}, time.Now()))
+	got, err := pause(t.Context(), request, f.state(t, protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(string(protocol.WritePause), request)}, time.Now()))
 	require.NoError(t, err)
 	require.Equal(t, "ana", got.Pauses[0].By)
 	require.False(t, got.Pauses[0].Claimed)

@@ -88,20 +88,20 @@ func sizeOf(v any) int {
 }
 
 // ListApprovals returns a page of the calls in a tenant that wait for a person, oldest first.
-func (a *Activities) ListApprovals(ctx context.Context, in protocol.ApprovalsRequest) (protocol.ApprovalsPage, error) {
+func (a *Activities) ListApprovals(ctx context.Context, in protocol.ApprovalsRequest) (protocol.ApprovalList, error) {
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed
 	}
 	if in.SessionID != "" {
 		view, err := a.sessionView(ctx, in.Tenant, in.SessionID)
 		fitPending(view.Pending, func() bool { return sizeOf(view.Pending) <= pageBytes })
-		return protocol.ApprovalsPage{Approvals: view.Pending}, temporalError(err)
+		return protocol.ApprovalList{Approvals: view.Pending}, temporalError(err)
 	}
 	list, next, err := a.Store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)
 	for i := range list {
 		shortPreview(&list[i])
 	}
-	return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
+	return protocol.ApprovalList{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 }
 
 // textEvery is how long text of a model is gathered for a follower, so that a follower asks at most a few times a second.

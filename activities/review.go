@@ -12,13 +12,13 @@ import (
 
 // Review returns, for calls that wait for a person, whether somebody may decide them and what policy demands today. It leaves out calls that
 // no longer wait.
-func (a *Activities) Review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewPage, error) {
+func (a *Activities) Review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewList, error) {
 	page, err := a.review(ctx, in)
 	return page, temporalError(err)
 }
 
-func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewPage, error) {
-	page := protocol.ReviewPage{Reviews: []protocol.Review{}}
+func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewList, error) {
+	page := protocol.ReviewList{Reviews: []protocol.Review{}}
 	if n := len(in.Calls); n > protocol.MaxReviewed {
 		return page, jig.Errorf(jig.CodeInvalidInput, "%d calls are too many for one request", n).WithField("calls").
 			WithHint(fmt.Sprintf("send at most %d", protocol.MaxReviewed))

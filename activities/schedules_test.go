@@ -89,11 +89,11 @@ func (f *front) entries(t *testing.T) (all []audit.Entry) {
 // operate tries an action on carol's schedule as ana, whose credential has only some scopes.
 func (f *front) operate(t *testing.T, action protocol.ScheduleAction, owner string, operates, manages bool) (protocol.OperateAnswer, error) {
 	t.Helper()
-	do := activities.Answered(f.Activities, protocol.WriteOperate, f.OperateSchedule)
+	do := activities.Answered(f.Activities, string(protocol.WriteOperate), f.OperateSchedule)
 	request := protocol.OperateRequest{
 		Tenant: f.tenant, Schedule: "payroll", Action: action, Owner: owner, By: "ana", Operates: &operates, Manages: &manages, Credential: "api_key:k1",
 	}
-	st := protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(protocol.WriteOperate, request)}
+	st := protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(string(protocol.WriteOperate), request)}
 	return do(t.Context(), request, f.state(t, st, time.Now()))
 }
 
@@ -166,8 +166,8 @@ func TestResume_ByWhomever(t *testing.T) {
 	require.Equal(t, "ana", session.Principal.ID)
 	resume := func(scope jig.PauseScope, target string, decides bool) error {
 		request := protocol.PauseRequest{Tenant: f.tenant, Scope: scope, Target: target, By: "ana", Decides: &decides}
-		st := protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(protocol.WriteResume, request)}
-		_, err := activities.Answered(f.Activities, protocol.WriteResume, f.Resume)(t.Context(), request, f.state(t, st, time.Now()))
+		st := protocol.Statement{Kind: protocol.StateRead, Content: protocol.ContentOf(string(protocol.WriteResume), request)}
+		_, err := activities.Answered(f.Activities, string(protocol.WriteResume), f.Resume)(t.Context(), request, f.state(t, st, time.Now()))
 		return err
 	}
 	paused := func(by string, scope jig.PauseScope, target string) {

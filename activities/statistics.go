@@ -12,13 +12,13 @@ import (
 const maxListed = 40
 
 // ListPending returns a page of the calls that wait for a person and match a filter, oldest first.
-func (a *Activities) ListPending(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalsPage, error) {
+func (a *Activities) ListPending(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalList, error) {
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed
 	}
 	if in.Filter.For == "" {
 		list, next, err := a.Store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
-		return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
+		return protocol.ApprovalList{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 	}
 	page, err := a.decidable(ctx, in)
 	return page, temporalError(err)
@@ -29,13 +29,13 @@ const pagesSifted = 25
 
 // decidable returns a page of the calls that a principal may decide and has not decided yet. The page may be incomplete even if more
 // follow.
-func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalsPage, error) {
+func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalList, error) {
 	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {
-		return protocol.ApprovalsPage{}, err
+		return protocol.ApprovalList{}, err
 	}
 	who := settings.Person(in.Filter.For)
-	page := protocol.ApprovalsPage{Approvals: []jig.Pending{}, Next: in.Cursor}
+	page := protocol.ApprovalList{Approvals: []jig.Pending{}, Next: in.Cursor}
 	for range pagesSifted {
 		var list []jig.Pending
 		if list, page.Next, err = a.Store.ListPending(ctx, in.Tenant, in.Filter, page.Next, in.Limit-len(page.Approvals)); err != nil {

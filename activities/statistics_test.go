@@ -92,7 +92,7 @@ func TestListPendingByFilter(t *testing.T) {
 	for asked, limit := range map[int]int{0: 40, 7: 7, 41: 40, -1: 40} {
 		page, err := r.activities().ListPending(t.Context(), protocol.PendingRequest{Tenant: "acme", Filter: filter, Cursor: "c", Limit: asked})
 		require.NoError(t, err)
-		require.Equal(t, protocol.ApprovalsPage{Approvals: []jig.Pending{{Tenant: "acme", Call: "1.1"}}, Next: "next"}, page)
+		require.Equal(t, protocol.ApprovalList{Approvals: []jig.Pending{{Tenant: "acme", Call: "1.1"}}, Next: "next"}, page)
 		require.Equal(t, filter, r.filter)
 		require.Equal(t, "c", r.cursor)
 		require.Equal(t, limit, r.limit)

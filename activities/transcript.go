@@ -38,13 +38,13 @@ func positionOf(cursor string) (position, error) {
 }
 
 // Transcript returns a page of what was asked, said and done in a session, oldest first.
-func (a *Activities) Transcript(ctx context.Context, in protocol.TranscriptRequest) (protocol.TranscriptPage, error) {
+func (a *Activities) Transcript(ctx context.Context, in protocol.TranscriptRequest) (protocol.Transcript, error) {
 	page, err := a.transcript(ctx, in)
 	return page, temporalError(err)
 }
 
-func (a *Activities) transcript(ctx context.Context, in protocol.TranscriptRequest) (protocol.TranscriptPage, error) {
-	page := protocol.TranscriptPage{SessionID: in.SessionID, ClientID: jig.ClientID(in.SessionID), Entries: []protocol.TranscriptEntry{}}
+func (a *Activities) transcript(ctx context.Context, in protocol.TranscriptRequest) (protocol.Transcript, error) {
+	page := protocol.Transcript{SessionID: in.SessionID, ClientID: jig.ClientID(in.SessionID), Entries: []protocol.TranscriptEntry{}}
 	at, err := positionOf(in.Cursor)
 	if err != nil {
 		return page, err

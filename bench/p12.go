@@ -51,7 +51,7 @@ func (g goEntrance) decide(ctx context.Context, session string, asked jig.Pendin
 }
 
 func (g goEntrance) list(ctx context.Context) (int, error) {
-	page, err := g.client.Sessions(ctx, g.tenant, protocol.SessionFilter{Roots: true}, "", listedPage)
+	page, err := g.client.Sessions(ctx, g.tenant, protocol.SessionFilter{}, "", listedPage)
 	return len(page.Sessions), err
 }
 

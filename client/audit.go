@@ -39,6 +39,6 @@ func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditP
 func (c *Client) AuditOnce(ctx context.Context, request AuditRequest) (AuditPage, error) {
 	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
 	var page AuditPage
-	err := c.ask(ctx, protocol.ReadAudit, 0, request, &page)
+	err := c.ask(ctx, string(protocol.ReadAudit), 0, request, &page)
 	return page, err
 }

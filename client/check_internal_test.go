@@ -39,7 +39,7 @@ func TestStart_IDOfARefusedStartIsFree(t *testing.T) {
 				return protocol.PassWorkflow, jig.DefaultTenant, play.status, nil
 			},
 			activity: func(_ sdk.StartActivityOptions, name string, _ any) (any, error) {
-				if name == protocol.ReadStatus && !play.stored {
+				if name == string(protocol.ReadStatus) && !play.stored {
 					return nil, applicationError(jig.CodeNotFound, "there is no session")
 				}
 				return nil, nil

@@ -89,7 +89,7 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 func (c *Client) ruled(ctx context.Context, tenant, id, update string, again []string, ended error) (protocol.DecideResult, error) {
 	var result protocol.DecideResult
 	request := protocol.RuledRequest{Tenant: tenant, SessionID: id, Update: update, Count: len(again), Same: again}
-	err := c.ask(ctx, protocol.ReadRuled, 0, request, &result)
+	err := c.ask(ctx, string(protocol.ReadRuled), 0, request, &result)
 	switch {
 	case err == nil:
 		return result, nil

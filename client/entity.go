@@ -12,7 +12,7 @@ import (
 // if the tenant has no such entity.
 func (c *Client) Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
 	var status jig.EntityStatus
-	err := c.ask(ctx, protocol.ReadEntity, 0, protocol.EntityRequest{Tenant: tenant, EntityID: id}, &status)
+	err := c.ask(ctx, string(protocol.ReadEntity), 0, protocol.EntityRequest{Tenant: tenant, EntityID: id}, &status)
 	if err != nil {
 		return jig.EntityStatus{}, err
 	}
@@ -22,6 +22,6 @@ func (c *Client) Entity(ctx context.Context, tenant, id string) (jig.EntityStatu
 // ReadWithTool returns what a tool that reads entities returns for a principal, without a session.
 func (c *Client) ReadWithTool(ctx context.Context, request protocol.ToolReadRequest) (json.RawMessage, error) {
 	var reading protocol.ToolReading
-	err := c.ask(ctx, protocol.ReadWithTool, 0, request, &reading)
+	err := c.ask(ctx, string(protocol.ReadWithTool), 0, request, &reading)
 	return reading.Data, err
 }

@@ -18,7 +18,7 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 	for {
 		var page protocol.EventsPage
 		request := protocol.EventsRequest{Tenant: tenant, SessionID: id, After: after}
-		if err := c.ask(ctx, protocol.ReadEvents, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadEvents), 0, request, &page); err != nil {
 			return nil, err
 		}
 		if len(page.Events) == 0 {
@@ -34,7 +34,7 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 func (c *Client) NextEvents(ctx context.Context, request protocol.EventsRequest) (protocol.EventsPage, error) {
 	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
 	var page protocol.EventsPage
-	err := c.ask(ctx, protocol.ReadEvents, request.Wait, request, &page)
+	err := c.ask(ctx, string(protocol.ReadEvents), request.Wait, request, &page)
 	return page, err
 }
 
@@ -83,7 +83,7 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(protocol.E
 	ended, pause := false, firstPause
 	for {
 		var page protocol.EventsPage
-		err := c.ask(ctx, protocol.ReadEvents, request.Wait, request, &page)
+		err := c.ask(ctx, string(protocol.ReadEvents), request.Wait, request, &page)
 		if err != nil {
 			if ended, err = c.forgive(ctx, o, ended, err); err != nil {
 				return err

@@ -17,7 +17,7 @@ func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Gra
 	request := protocol.GrantsRequest{Tenant: tenant, All: all}
 	for {
 		var page protocol.GrantsPage
-		if err := c.ask(ctx, protocol.ReadGrants, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadGrants), 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Grants...)
@@ -35,7 +35,7 @@ func (c *Client) GrantFits(ctx context.Context, tenant, grant, principal string)
 	request := protocol.FitsRequest{Tenant: tenant, Grant: grant, For: principal}
 	for {
 		var page protocol.FitsPage
-		if err := c.ask(ctx, protocol.ReadFits, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadFits), 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Approvals...)
@@ -56,7 +56,7 @@ func (c *Client) RevokeGrant(ctx context.Context, request protocol.GrantsRequest
 		return jig.Grant{}, jig.Errorf(jig.CodeMissingParam, "no grant given").WithField("revoke").WithHint("give the id of a grant")
 	}
 	var page protocol.GrantsPage
-	if err := c.ask(ctx, protocol.ReadGrants, 0, request, &page); err != nil {
+	if err := c.ask(ctx, string(protocol.ReadGrants), 0, request, &page); err != nil {
 		return jig.Grant{}, err
 	}
 	if len(page.Grants) != 1 || page.Grants[0].ID != request.Revoke {

@@ -32,7 +32,7 @@ func TestChosen_ByKey(t *testing.T) {
 type reader struct{ err error }
 
 func (r reader) Read(_ context.Context, name string, _, answer any) (bool, error) {
-	if view, ok := answer.(*jig.SessionView); ok && name == protocol.ReadStatus {
+	if view, ok := answer.(*jig.SessionView); ok && name == string(protocol.ReadStatus) {
 		view.Status = jig.StatusCompleted
 		return true, r.err
 	}

@@ -13,9 +13,9 @@ import (
 func TestLocate(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, activity string, request any) (any, error) {
-		require.Equal(t, protocol.ReadApprovals, activity)
+		require.Equal(t, string(protocol.ReadApprovals), activity)
 		require.Equal(t, protocol.ApprovalsRequest{Tenant: "acme", SessionID: "acme.order-7"}, request)
-		return protocol.ApprovalsPage{Approvals: []jig.Pending{
+		return protocol.ApprovalList{Approvals: []jig.Pending{
 			{SessionID: "acme.order-7", Call: "2.1", Digest: "own"},
 			{SessionID: "ses_child", Call: "1.1", Via: "2.2", Digest: "below"},
 			{SessionID: "ses_a", Call: "1.1", Via: "2.3"},

@@ -52,7 +52,7 @@ func TestGrantsReadsAllPages(t *testing.T) {
 	t.Parallel()
 	var asked []protocol.GrantsRequest
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.ReadGrants, name)
+		require.Equal(t, string(protocol.ReadGrants), name)
 		r := as[protocol.GrantsRequest](t, request)
 		asked = append(asked, r)
 		if r.Cursor == "" {
@@ -76,7 +76,7 @@ func TestRevokeGrant(t *testing.T) {
 	request := protocol.GrantsRequest{Tenant: "acme", Revoke: "grt_1", By: "ana", Token: "t"}
 	answer, times := protocol.GrantsPage{Grants: []jig.Grant{{ID: "grt_1", RevokedBy: "ben"}}}, 0
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, got any) (any, error) {
-		require.Equal(t, protocol.ReadGrants, name)
+		require.Equal(t, string(protocol.ReadGrants), name)
 		require.Equal(t, request, got)
 		times++
 		if times == 1 {
@@ -116,18 +116,18 @@ func TestPauses(t *testing.T) {
 	got, err := c.Pause(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, protocol.WritePause, name)
+	require.Equal(t, string(protocol.WritePause), name)
 	require.Equal(t, request, sent)
 
 	_, err = c.Resume(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, protocol.WriteResume, name)
+	require.Equal(t, string(protocol.WriteResume), name)
 	require.Equal(t, request, sent)
 
 	got, err = c.Pauses(t.Context(), "acme")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, protocol.ReadPauses, name)
+	require.Equal(t, string(protocol.ReadPauses), name)
 	require.Equal(t, protocol.PauseRequest{Tenant: "acme"}, sent)
 
 	begun := 0

@@ -10,14 +10,14 @@ import (
 // Simulate rules on a call that nobody makes, by the policies in force or by a document that takes the place of one of them.
 func (c *Client) Simulate(ctx context.Context, request protocol.VerdictRequest) (protocol.Verdict, error) {
 	var v protocol.Verdict
-	err := c.ask(ctx, protocol.ReadVerdict, 0, request, &v)
+	err := c.ask(ctx, string(protocol.ReadVerdict), 0, request, &v)
 	return v, err
 }
 
 // PolicyCases runs the cases of a policy document.
 func (c *Client) PolicyCases(ctx context.Context, tenant, document string) (protocol.CasesPage, error) {
 	var page protocol.CasesPage
-	err := c.ask(ctx, protocol.ReadCases, 0, protocol.CasesRequest{Tenant: tenant, Document: document}, &page)
+	err := c.ask(ctx, string(protocol.ReadCases), 0, protocol.CasesRequest{Tenant: tenant, Document: document}, &page)
 	return page, err
 }
 
@@ -28,7 +28,7 @@ func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState
 	request := protocol.PoliciesRequest{Tenant: tenant}
 	for {
 		var page protocol.PoliciesPage
-		if err := c.ask(ctx, protocol.ReadPolicies, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadPolicies), 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Policies...)

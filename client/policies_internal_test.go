@@ -13,7 +13,7 @@ import (
 func TestPoliciesInPages(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.ReadPolicies, name)
+		require.Equal(t, string(protocol.ReadPolicies), name)
 		r := as[protocol.PoliciesRequest](t, request)
 		require.Equal(t, "acme", r.Tenant)
 		if r.After == "" {

@@ -27,6 +27,11 @@ func (c *Client) ask(ctx context.Context, name string, wait time.Duration, reque
 	return c.askWorker(ctx, name, wait, request, answer)
 }
 
+// Ask makes a read by its name in package protocol, for programs that carry requests through. response points at an answer of the read's type.
+func (c *Client) Ask(ctx context.Context, name string, request, response any) error {
+	return c.ask(ctx, name, 0, request, response)
+}
+
 // explained adds a hint to the error about an unknown session.
 func explained(err error) error {
 	var missing *jig.Error
@@ -80,7 +85,7 @@ func (c *Client) askWorker(ctx context.Context, name string, wait time.Duration,
 // ping reports whether a worker answers, with whatever result.
 func (c *Client) ping(ctx context.Context, sessionID string) bool {
 	var view jig.SessionView
-	err := c.askWorker(ctx, protocol.ReadStatus, 0, protocol.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
+	err := c.askWorker(ctx, string(protocol.ReadStatus), 0, protocol.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
 	return !isNoWorker(err)
 }
 
@@ -88,7 +93,7 @@ func (c *Client) ping(ctx context.Context, sessionID string) bool {
 func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	tenant, id = named(tenant, id)
 	var view jig.SessionView
-	if err := c.ask(ctx, protocol.ReadStatus, 0, protocol.StatusRequest{Tenant: tenant, SessionID: id}, &view); err != nil {
+	if err := c.ask(ctx, string(protocol.ReadStatus), 0, protocol.StatusRequest{Tenant: tenant, SessionID: id}, &view); err != nil {
 		return jig.SessionView{}, err
 	}
 	return view, nil
@@ -100,8 +105,8 @@ func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig
 	list := []jig.Pending{}
 	request := protocol.ApprovalsRequest{Tenant: tenant, SessionID: sessionID}
 	for {
-		var page protocol.ApprovalsPage
-		if err := c.ask(ctx, protocol.ReadApprovals, 0, request, &page); err != nil {
+		var page protocol.ApprovalList
+		if err := c.ask(ctx, string(protocol.ReadApprovals), 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Approvals...)
@@ -130,7 +135,7 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 	request := protocol.CatalogRequest{Tenant: tenant}
 	for {
 		var page protocol.CatalogPage
-		if err := c.ask(ctx, protocol.ReadCatalog, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadCatalog), 0, request, &page); err != nil {
 			return Catalog{}, err
 		}
 		all.Tools = append(all.Tools, page.Tools...)
@@ -171,7 +176,7 @@ func (c *Client) readDocument(ctx context.Context, tenant, kind, name, version s
 	for {
 		var page protocol.CatalogPage
 		request := protocol.CatalogRequest{Tenant: tenant, Kind: kind, Name: name, Version: version, Offset: len(whole)}
-		if err := c.ask(ctx, protocol.ReadCatalog, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadCatalog), 0, request, &page); err != nil {
 			return nil, err
 		}
 		chunk := page.Document
@@ -195,7 +200,7 @@ func (c *Client) Documents(ctx context.Context, tenant, kind string) ([]protocol
 	request := protocol.DocumentsRequest{Tenant: tenant, Kind: kind}
 	for {
 		var page protocol.DocumentsPage
-		if err := c.ask(ctx, protocol.ReadDocuments, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadDocuments), 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Documents...)
@@ -211,7 +216,7 @@ func (c *Client) Documents(ctx context.Context, tenant, kind string) ([]protocol
 // lists only that one, if it is stored. An unknown name is NOT_FOUND.
 func (c *Client) DocumentVersions(ctx context.Context, tenant, kind, name, version string) ([]protocol.DocumentState, error) {
 	var page protocol.DocumentsPage
-	err := c.ask(ctx, protocol.ReadDocuments, 0, protocol.DocumentsRequest{Tenant: tenant, Kind: kind, Name: name, Version: version}, &page)
+	err := c.ask(ctx, string(protocol.ReadDocuments), 0, protocol.DocumentsRequest{Tenant: tenant, Kind: kind, Name: name, Version: version}, &page)
 	return page.Documents, err
 }
 
@@ -221,7 +226,7 @@ func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error
 	for {
 		var chunk protocol.ArtifactChunk
 		request := protocol.ArtifactRequest{Tenant: tenant, ID: id, Offset: int64(len(whole))}
-		if err := c.ask(ctx, protocol.ReadArtifact, 0, request, &chunk); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadArtifact), 0, request, &chunk); err != nil {
 			return nil, err
 		}
 		whole = append(whole, chunk.Data...)
@@ -238,7 +243,7 @@ func (c *Client) upload(ctx context.Context, tenant string, value []byte) (strin
 		request := protocol.UploadRequest{
 			Tenant: tenant, ID: id, Offset: int64(offset), Data: value[offset:min(offset+chunkBytes, len(value))],
 		}
-		if err := c.ask(ctx, protocol.WriteArtifact, 0, request, nil); err != nil {
+		if err := c.ask(ctx, string(protocol.WriteArtifact), 0, request, nil); err != nil {
 			return "", err
 		}
 	}

@@ -17,7 +17,7 @@ func (c *Client) Record(ctx context.Context, tenant, session, call string) (prot
 	request := protocol.RecordRequest{Tenant: tenant, SessionID: session, Call: call}
 	for {
 		var page protocol.RecordPage
-		if err := c.ask(ctx, protocol.ReadRecord, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadRecord), 0, request, &page); err != nil {
 			return protocol.CallRecord{}, err
 		}
 		if request.Offset > 0 && page.Record.Digest != record.Digest {

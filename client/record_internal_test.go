@@ -30,7 +30,7 @@ func TestStart_CheckedStartThatCannotWorkStartsNothing(t *testing.T) {
 			begun := false
 			f := &fake{
 				activity: func(_ sdk.StartActivityOptions, activity string, request any) (any, error) {
-					require.Equal(t, protocol.CheckStart, activity)
+					require.Equal(t, string(protocol.CheckStart), activity)
 					in, ok := request.(protocol.CheckRequest)
 					require.True(t, ok)
 					require.Equal(t, "review", in.Start.Agent)
@@ -83,7 +83,7 @@ func TestRecord_JoinsThePiecesOfAnInput(t *testing.T) {
 	t.Parallel()
 	input := []byte(`"` + strings.Repeat("x", 300) + `"`)
 	f := &fake{activity: func(_ sdk.StartActivityOptions, activity string, request any) (any, error) {
-		require.Equal(t, protocol.ReadRecord, activity)
+		require.Equal(t, string(protocol.ReadRecord), activity)
 		in, ok := request.(protocol.RecordRequest)
 		require.True(t, ok)
 		require.Equal(t, []string{"acme", "acme.order-7", "1.1"}, []string{in.Tenant, in.SessionID, in.Call})
@@ -129,7 +129,7 @@ func TestTrigger_RefusalsDoNotUseUpTheID(t *testing.T) {
 				return "", "", 0, serviceerror.NewNotFound("no such workflow")
 			},
 			activity: func(_ sdk.StartActivityOptions, name string, _ any) (any, error) {
-				require.Equal(t, protocol.CheckStart, name)
+				require.Equal(t, string(protocol.CheckStart), name)
 				return nil, applicationError(code, "refused")
 			},
 			update: func(sdk.UpdateWorkflowOptions) (any, error) { panic("a refused call was started") },

@@ -23,7 +23,7 @@ import (
 func TestErrors_RoundTrip(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(o sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.ReadStatus, name)
+		require.Equal(t, string(protocol.ReadStatus), name)
 		require.Equal(t, protocol.StatusRequest{Tenant: "default", SessionID: "ses_a"}, request)
 		require.Equal(t, testTimeout, o.ScheduleToStartTimeout)
 		require.NotZero(t, o.StartToCloseTimeout)
@@ -222,7 +222,7 @@ func TestDecide_FindsTheAnswerOfASessionThatHasEnded(t *testing.T) {
 			return nil, notFound()
 		}
 		f.activity = func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-			require.Equal(t, protocol.ReadRuled, name)
+			require.Equal(t, string(protocol.ReadRuled), name)
 			got := as[protocol.RuledRequest](t, request)
 			updates, got.Update = append(updates, got.Update), ""
 			require.Equal(t, protocol.RuledRequest{Tenant: "default", SessionID: "ses_a", Count: 1, Same: again}, got)
@@ -271,9 +271,9 @@ func TestPagesAreRead(t *testing.T) {
 		switch r := request.(type) {
 		case protocol.ApprovalsRequest:
 			if r.Cursor == "" {
-				return protocol.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.1"}}, Next: "n"}, nil
+				return protocol.ApprovalList{Approvals: []jig.Pending{{Call: "1.1"}}, Next: "n"}, nil
 			}
-			return protocol.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.2"}}}, nil
+			return protocol.ApprovalList{Approvals: []jig.Pending{{Call: "1.2"}}}, nil
 		case protocol.CatalogRequest:
 			if r.After == "" {
 				return protocol.CatalogPage{
@@ -310,7 +310,7 @@ func TestDocument_IsReadInPieces(t *testing.T) {
 	changes := 1
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
 		r := as[protocol.CatalogRequest](t, request)
-		require.Equal(t, protocol.ReadCatalog, name)
+		require.Equal(t, string(protocol.ReadCatalog), name)
 		require.Equal(t, protocol.CatalogRequest{Tenant: "acme", Kind: "spec", Name: "nightly", Offset: r.Offset}, r)
 		body := versions[0]
 		if r.Offset > 0 && changes > 0 { // a new version appears after the first part

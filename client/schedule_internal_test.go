@@ -363,7 +363,7 @@ func TestSchedule_NothingHappensThatTheWorkerRefuses(t *testing.T) {
 	require.NoError(t, err)
 	var asked []protocol.OperateRequest
 	f.activity = func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.WriteOperate, name)
+		require.Equal(t, string(protocol.WriteOperate), name)
 		asked = append(asked, request.(protocol.OperateRequest)) //nolint:errcheck,forcetypeassert // the test fails if it is not
 		return nil, errNotSet
 	}

@@ -10,10 +10,10 @@ import (
 // is Next of the previous page with the same filter; "" means the first page. A page may have fewer sessions although more follow.
 func (c *Client) Sessions(
 	ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int,
-) (protocol.SessionsPage, error) {
+) (protocol.SessionList, error) {
 	tenant, filter.ParentID = namedOrNone(tenant, filter.ParentID)
-	page := protocol.SessionsPage{}
-	err := c.ask(ctx, protocol.ReadSessions, 0, protocol.SessionsRequest{Tenant: tenant, Filter: filter, Cursor: cursor, Limit: limit}, &page)
+	page := protocol.SessionList{}
+	err := c.ask(ctx, string(protocol.ReadSessions), 0, protocol.SessionsRequest{Tenant: tenant, SessionFilter: filter, Cursor: cursor, Limit: limit}, &page)
 	return page, err
 }
 
@@ -28,9 +28,9 @@ func namedOrNone(tenant, id string) (owner, session string) {
 
 // Transcript returns a page of what was asked, said and done in a session, oldest first. The cursor is Next of the previous page; "" means
 // the first page, which also says what the session was started with.
-func (c *Client) Transcript(ctx context.Context, tenant, id, cursor string) (protocol.TranscriptPage, error) {
+func (c *Client) Transcript(ctx context.Context, tenant, id, cursor string) (protocol.Transcript, error) {
 	tenant, id = named(tenant, id)
-	var page protocol.TranscriptPage
-	err := c.ask(ctx, protocol.ReadTranscript, 0, protocol.TranscriptRequest{Tenant: tenant, SessionID: id, Cursor: cursor}, &page)
+	var page protocol.Transcript
+	err := c.ask(ctx, string(protocol.ReadTranscript), 0, protocol.TranscriptRequest{Tenant: tenant, SessionID: id, Cursor: cursor}, &page)
 	return page, err
 }

@@ -198,7 +198,7 @@ func TestStart_StoresLargeValuesSeparately(t *testing.T) {
 	var got protocol.StartSession
 	f := &fake{
 		activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-			require.Equal(t, protocol.WriteArtifact, name)
+			require.Equal(t, string(protocol.WriteArtifact), name)
 			up := as[protocol.UploadRequest](t, request)
 			require.LessOrEqual(t, len(up.Data), 128<<10)
 			require.EqualValues(t, len(uploaded[up.ID]), up.Offset)
@@ -295,7 +295,7 @@ func TestResultFetchesTheWholeAnswer(t *testing.T) {
 			return protocol.PassResult{SessionID: "ses_a", Status: jig.StatusCompleted, Answer: whole[:100], Truncated: true, Passes: 3}, nil
 		},
 		activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-			if name == protocol.ReadStatus {
+			if name == string(protocol.ReadStatus) {
 				return jig.SessionView{SessionID: "ses_a", AnswerArtifact: "art_1"}, nil
 			}
 			at := as[protocol.ArtifactRequest](t, request).Offset

@@ -21,7 +21,7 @@ func (c *Client) Show(ctx context.Context, tenant, session, call string) (protoc
 	request := protocol.ShowRequest{Tenant: tenant, SessionID: session, Call: call}
 	for {
 		var page protocol.ShowPage
-		if err := c.ask(ctx, protocol.ReadCall, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadCall), 0, request, &page); err != nil {
 			return protocol.ShownCall{}, err
 		}
 		if request.Offset == 0 {
@@ -50,7 +50,7 @@ func (c *Client) comparison(ctx context.Context, of protocol.ShowRequest, shown 
 	ctx, cancel := context.WithTimeout(ctx, comparisonTimeout)
 	defer cancel()
 	var found protocol.Comparison
-	err := c.ask(ctx, protocol.ReadComparison, 0, protocol.CompareRequest{Tenant: of.Tenant, SessionID: of.SessionID, Call: of.Call}, &found)
+	err := c.ask(ctx, string(protocol.ReadComparison), 0, protocol.CompareRequest{Tenant: of.Tenant, SessionID: of.SessionID, Call: of.Call}, &found)
 	switch {
 	case ctx.Err() != nil || isNoWorker(err):
 		return &protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "no worker answered in time"}

@@ -40,7 +40,7 @@ func TestShow_ComparesTheCall(t *testing.T) {
 			t.Parallel()
 			asked := 0
 			c := newTestClient(&fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-				if name == protocol.ReadCall {
+				if name == string(protocol.ReadCall) {
 					page := row.page
 					page.Input, page.Size = []byte(`{}`), 2
 					return page, nil

@@ -12,7 +12,7 @@ import (
 // Types of the answers about approvals and recorded calls.
 type (
 	// PendingPage is a page of waiting calls. Next is the cursor of the next page, empty at the end.
-	PendingPage = protocol.ApprovalsPage
+	PendingPage = protocol.ApprovalList
 	// BacktestPage is the outcome of a page of recorded calls.
 	BacktestPage = protocol.BacktestPage
 	// BacktestCount is the number of calls that have the same three verdicts.
@@ -30,7 +30,7 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 			request.Limit = limit - len(all.Approvals)
 		}
 		var page PendingPage
-		if err := c.ask(ctx, protocol.ReadPending, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadPending), 0, request, &page); err != nil {
 			return PendingPage{}, err
 		}
 		all.Approvals = append(all.Approvals, page.Approvals...)
@@ -46,9 +46,9 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 func (c *Client) Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error) {
 	var all []protocol.Review
 	for part := range slices.Chunk(calls, protocol.MaxReviewed) {
-		var page protocol.ReviewPage
+		var page protocol.ReviewList
 		request := protocol.ReviewRequest{Tenant: tenant, For: principal, Signs: signs, Calls: part}
-		if err := c.ask(ctx, protocol.ReadReview, 0, request, &page); err != nil {
+		if err := c.ask(ctx, string(protocol.ReadReview), 0, request, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Reviews...)
@@ -59,7 +59,7 @@ func (c *Client) Review(ctx context.Context, tenant, principal string, signs boo
 // Statistics returns statistics of a tenant's approvals: those that wait now, and those decided since the given time.
 func (c *Client) Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
 	var f protocol.ApprovalStats
-	err := c.ask(ctx, protocol.ReadStatistics, 0, protocol.StatisticsRequest{Tenant: tenant, Since: since}, &f)
+	err := c.ask(ctx, string(protocol.ReadStatistics), 0, protocol.StatisticsRequest{Tenant: tenant, Since: since}, &f)
 	return f, err
 }
 
@@ -90,6 +90,6 @@ func (c *Client) Backtest(
 // BacktestOnce returns one page of a backtest.
 func (c *Client) BacktestOnce(ctx context.Context, request protocol.BacktestRequest) (BacktestPage, error) {
 	var page BacktestPage
-	err := c.ask(ctx, protocol.ReadBacktest, backtestWait, request, &page)
+	err := c.ask(ctx, string(protocol.ReadBacktest), backtestWait, request, &page)
 	return page, err
 }

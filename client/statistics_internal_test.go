@@ -17,7 +17,7 @@ import (
 func waiting(t *testing.T, n int, filter jig.PendingFilter) *fake {
 	t.Helper()
 	return &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.ReadPending, name)
+		require.Equal(t, string(protocol.ReadPending), name)
 		r := as[protocol.PendingRequest](t, request)
 		require.Equal(t, "acme", r.Tenant)
 		require.Equal(t, filter, r.Filter)
@@ -32,7 +32,7 @@ func waiting(t *testing.T, n int, filter jig.PendingFilter) *fake {
 			size = min(size, r.Limit)
 		}
 		to := min(n, from+size)
-		page := protocol.ApprovalsPage{}
+		page := protocol.ApprovalList{}
 		for i := from; i < to; i++ {
 			page.Approvals = append(page.Approvals, jig.Pending{Call: jig.CallID(1, i+1)})
 		}
@@ -75,7 +75,7 @@ func TestStatistics(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.ReadStatistics, name)
+		require.Equal(t, string(protocol.ReadStatistics), name)
 		require.Equal(t, protocol.StatisticsRequest{Tenant: "acme", Since: since}, request)
 		return protocol.ApprovalStats{Open: protocol.OpenStats{Count: 3}}, nil
 	}}
@@ -88,7 +88,7 @@ func TestBacktestInPages(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.ReadBacktest, name)
+		require.Equal(t, string(protocol.ReadBacktest), name)
 		r := as[protocol.BacktestRequest](t, request)
 		require.Equal(t, protocol.BacktestRequest{Tenant: "acme", Document: "kind: policy", Since: since, All: true, Cursor: r.Cursor}, r)
 		if r.Cursor == "" {

@@ -10,6 +10,6 @@ import (
 func (c *Client) Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error) {
 	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
 	var u protocol.Usage
-	err := c.ask(ctx, protocol.ReadUsage, 0, request, &u)
+	err := c.ask(ctx, string(protocol.ReadUsage), 0, request, &u)
 	return u, err
 }

@@ -101,7 +101,7 @@ func (s *Server) serve(ctx context.Context) error {
 	engine := client.New(s.temporal, client.Options{TaskQueue: s.settings.Temporal.TaskQueue, Reader: newReads(s.store, s.logger), Voucher: vouches})
 	options := httpapi.Options{
 		Engine: httpapi.Engine{
-			Sessions: engine, Calls: engine, Reviews: engine, Governance: engine, Records: engine, Documents: engine, Schedules: engine,
+			Asker: engine, Sessions: engine, Calls: engine, Reviews: engine, Governance: engine, Records: engine, Documents: engine, Schedules: engine,
 		},
 		Keys: s.store, Logins: s.store, Embeds: s.store, Credentials: s.store, DevLogin: s.settings.DevLogin, PublicURL: s.settings.PublicURL,
 		Tenants: tenants(s.store, s.settings), Bundles: s.store, Log: s.store, Installation: s.store.Installation(), Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),

@@ -81,7 +81,7 @@ func (a *app) approvalsListCommand(name string) *cobra.Command {
 		Use:   name,
 		Short: "List the calls that wait for a person, oldest first",
 		Long: `List the calls that wait for a person, oldest first. --limit prints one page; pass its cursor to --after to get the next one.
-JSON output: {"approvals": […], "next"?}.`,
+JSON output: {"approvals": […], "next_cursor"?}.`,
 		Example: `  jig approvals
   jig approvals --mine
   jig approvals --tool 'file.*' --older 1h --limit 20
@@ -127,7 +127,7 @@ JSON output: {"approvals": […], "next"?}.`,
 // pendingReport is the JSON output of `approvals`.
 type pendingReport struct {
 	Approvals []jig.Pending `json:"approvals"`
-	Next      string        `json:"next,omitempty"`
+	Next      string        `json:"next_cursor,omitempty"`
 }
 
 // printPending prints a page of calls that wait: those of a session and of its children, or those of all sessions.

@@ -28,7 +28,7 @@ func TestApprovalsByFilter(t *testing.T) {
 
 	got = jigCLI(t, f, nil, "approvals", "--tool", "file.*", "--output", "json")
 	require.Equal(t, exitDone, got.code, got.stderr)
-	require.Contains(t, got.stdout, `"next":"c2"`)
+	require.Contains(t, got.stdout, `"next_cursor":"c2"`)
 	f.page = client.PendingPage{}
 	got = jigCLI(t, f, nil, "approvals", "--limit", "5")
 	require.Contains(t, got.stderr, "no call is waiting")

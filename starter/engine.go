@@ -24,7 +24,7 @@ type sessions interface {
 	Message(ctx context.Context, tenant, id, text, by string) error
 	Event(ctx context.Context, tenant, id string, e client.Event) error
 	CancelBecause(ctx context.Context, tenant, id, reason, by string) error
-	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionsPage, error)
+	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionList, error)
 }
 
 // calls runs single tool calls.
@@ -72,7 +72,7 @@ type readings interface {
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
 	SessionResult(ctx context.Context, tenant, id string) (protocol.SessionResult, error)
 	Record(ctx context.Context, tenant, session, call string) (protocol.CallRecord, error)
-	Transcript(ctx context.Context, tenant, id, cursor string) (protocol.TranscriptPage, error)
+	Transcript(ctx context.Context, tenant, id, cursor string) (protocol.Transcript, error)
 	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
 	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)

@@ -69,9 +69,9 @@ type fake struct {
 	outcome protocol.SessionResult
 	record  protocol.CallRecord
 	// sessionPages are the pages of the list of sessions, and filters the filters that were asked for. transcripts are those of a transcript.
-	sessionPages []protocol.SessionsPage
+	sessionPages []protocol.SessionList
 	filters      []protocol.SessionFilter
-	transcripts  []protocol.TranscriptPage
+	transcripts  []protocol.Transcript
 	// childPages are the pages of other sessions than the one that is followed.
 	childPages map[string][]client.EventsPage
 	// below says where the calls wait that the session's calls wait for.
@@ -259,19 +259,19 @@ func (f *fake) SessionResult(context.Context, string, string) (protocol.SessionR
 }
 
 // Sessions returns the page whose number is the cursor.
-func (f *fake) Sessions(_ context.Context, _ string, filter protocol.SessionFilter, cursor string, _ int) (protocol.SessionsPage, error) {
+func (f *fake) Sessions(_ context.Context, _ string, filter protocol.SessionFilter, cursor string, _ int) (protocol.SessionList, error) {
 	f.filters = append(f.filters, filter)
 	if n := len(cursor); n < len(f.sessionPages) {
 		return f.sessionPages[n], f.err
 	}
-	return protocol.SessionsPage{}, f.err
+	return protocol.SessionList{}, f.err
 }
 
-func (f *fake) Transcript(_ context.Context, _, _, cursor string) (protocol.TranscriptPage, error) {
+func (f *fake) Transcript(_ context.Context, _, _, cursor string) (protocol.Transcript, error) {
 	if n := len(cursor); n < len(f.transcripts) {
 		return f.transcripts[n], f.err
 	}
-	return protocol.TranscriptPage{}, f.err
+	return protocol.Transcript{}, f.err
 }
 
 func (f *fake) Record(context.Context, string, string, string) (protocol.CallRecord, error) {

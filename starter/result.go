@@ -154,7 +154,7 @@ JSON output: {"session_id", "opening": {"agent", "model", "instructions", "input
 
 // transcript prints a transcript, page by page as text, or as one JSON document.
 func (a *app) transcript(ctx context.Context, e engine, id string, instructions bool) error {
-	var all protocol.TranscriptPage
+	var all protocol.Transcript
 	pass, cursor := 0, ""
 	for {
 		page, err := e.Transcript(ctx, a.flags.tenant, id, cursor)
@@ -182,7 +182,7 @@ func (a *app) transcript(ctx context.Context, e engine, id string, instructions 
 }
 
 // printTranscript prints a page. It returns the pass of its last entry, so that each pass is announced once.
-func (a *app) printTranscript(page protocol.TranscriptPage, instructions bool, pass int) (last int, err error) {
+func (a *app) printTranscript(page protocol.Transcript, instructions bool, pass int) (last int, err error) {
 	if page.Opening != nil {
 		if err := a.printOpening(page, instructions); err != nil {
 			return pass, err
@@ -202,7 +202,7 @@ func (a *app) printTranscript(page protocol.TranscriptPage, instructions bool, p
 	return pass, nil
 }
 
-func (a *app) printOpening(page protocol.TranscriptPage, instructions bool) error {
+func (a *app) printOpening(page protocol.Transcript, instructions bool) error {
 	o := page.Opening
 	rows := [][]string{{"session", a.out.bold(oneLine(page.SessionID, 0))}, {"agent", oneLine(o.Agent, 0)}}
 	if o.Model != "" {

@@ -33,7 +33,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Long: `List the tenant's sessions, the newest first: those that people and programs started or, with --children, all. A session waits for a
 person (input_required) if nothing in it can go on until somebody decides. --limit prints one page; pass its cursor to --after, with the
 same filters, to get the next one.
-JSON output: {"sessions": […], "next"?}.`,
+JSON output: {"sessions": […], "next_cursor"?}.`,
 		Example: `  jig sessions
   jig sessions --status input_required
   jig sessions --agent dependency-review --newer 1d
@@ -67,7 +67,7 @@ JSON output: {"sessions": […], "next"?}.`,
 
 // filter converts the flags to a filter.
 func (f *sessionFlags) filter(a *app, now time.Time) (protocol.SessionFilter, error) {
-	filter := protocol.SessionFilter{Status: jig.Status(f.status), Agent: f.agent, RequestedBy: f.requestedBy, Reason: f.reason, Roots: !f.children && f.parent == ""}
+	filter := protocol.SessionFilter{Status: jig.Status(f.status), Agent: f.agent, RequestedBy: f.requestedBy, Reason: f.reason, Children: f.children}
 	switch filter.Status {
 	case "", jig.StatusWorking, jig.StatusInputRequired, jig.StatusCompleted, jig.StatusFailed, jig.StatusCanceled:
 	default:
@@ -93,7 +93,7 @@ func (f *sessionFlags) filter(a *app, now time.Time) (protocol.SessionFilter, er
 // listSessions prints a page of sessions. It reads on until the page is full, because a filter by status may leave gaps.
 func (a *app) listSessions(ctx context.Context, e engine, filter protocol.SessionFilter, f sessionFlags) error {
 	limit := cmp.Or(f.limit, 50)
-	all := protocol.SessionsPage{Sessions: []protocol.SessionItem{}, Next: f.after}
+	all := protocol.SessionList{Sessions: []protocol.SessionItem{}, Next: f.after}
 	for {
 		page, err := e.Sessions(ctx, a.flags.tenant, filter, all.Next, min(limit-len(all.Sessions), 100))
 		if err != nil {
@@ -118,7 +118,7 @@ func partialMark(reason string) string {
 	return ""
 }
 
-func (a *app) printSessions(page protocol.SessionsPage) error {
+func (a *app) printSessions(page protocol.SessionList) error {
 	if len(page.Sessions) == 0 {
 		a.say("no sessions")
 		return nil

@@ -14,7 +14,7 @@ import (
 
 func TestSessions_ListsThem(t *testing.T) {
 	t.Parallel()
-	e := &fake{sessionPages: []protocol.SessionsPage{
+	e := &fake{sessionPages: []protocol.SessionList{
 		{Sessions: []protocol.SessionItem{
 			{SessionID: "ses_2", Agent: "call", Tool: "site.pages", Status: jig.StatusInputRequired, Waiting: 2, RequestedBy: "ana", CreatedAt: noon},
 		}, Next: "x"},
@@ -29,10 +29,10 @@ func TestSessions_ListsThem(t *testing.T) {
 	require.Contains(t, got.stdout, "TIMEOUT: slow [31m")
 	require.Contains(t, got.stdout, "completed (partial)")
 	require.Contains(t, got.stderr, "--after xx", "it read on until the page was full")
-	require.True(t, e.filters[0].Roots)
+	require.False(t, e.filters[0].Children)
 
 	got = jigCLI(t, e, nil, "sessions", "--limit", "2", "--output", "json")
-	var page protocol.SessionsPage
+	var page protocol.SessionList
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &page))
 	require.Len(t, page.Sessions, 3)
 	require.Equal(t, "xx", page.Next)
@@ -50,7 +50,7 @@ func TestSessions_Filters(t *testing.T) {
 	require.Equal(t, protocol.SessionFilter{Status: jig.StatusFailed, Agent: "lead", RequestedBy: "ana", ParentID: "acme.order-7"}, filter)
 	young, err := (&sessionFlags{newer: "2d", older: "1h"}).filter(&app{}, noon)
 	require.NoError(t, err)
-	require.Equal(t, protocol.SessionFilter{Roots: true, After: noon.Add(-48 * time.Hour).UTC(), Before: noon.Add(-time.Hour).UTC()}, young)
+	require.Equal(t, protocol.SessionFilter{After: noon.Add(-48 * time.Hour).UTC(), Before: noon.Add(-time.Hour).UTC()}, young)
 	for _, args := range [][]string{{"--status", "done"}, {"--newer", "soon"}, {"--limit", "-1"}, {"--parent", "a b"}} {
 		require.Equal(t, exitUsage, jigCLI(t, e, nil, append([]string{"sessions"}, args...)...).code, args)
 	}
@@ -59,7 +59,7 @@ func TestSessions_Filters(t *testing.T) {
 func TestTranscript_PrintsWhatWasSaidAndDone(t *testing.T) {
 	t.Parallel()
 	opening := &protocol.Opening{Agent: "writer", Model: "openai/x", RequestedBy: "ana", At: noon, Instructions: "Write.", Input: json.RawMessage(`{"a":1}`)}
-	e := &fake{transcripts: []protocol.TranscriptPage{
+	e := &fake{transcripts: []protocol.Transcript{
 		{SessionID: "ses_1", Opening: opening, Entries: []protocol.TranscriptEntry{
 			{Kind: protocol.EntryMessage, Pass: 1, By: "ana", Text: "write it"},
 			{Kind: protocol.EntryTurn, Pass: 1, Model: "openai/x", Text: "I write.\n\x1b[2Kpass 9\nana"},
@@ -101,7 +101,7 @@ pass 2
 `, got.stdout, "a text cannot look like another part of the transcript")
 
 	got = jigCLI(t, e, nil, "transcript", "ses_1", "--output", "json")
-	var all protocol.TranscriptPage
+	var all protocol.Transcript
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &all))
 	require.Len(t, all.Entries, 4)
 	require.Equal(t, "Write.", all.Opening.Instructions)

@@ -154,7 +154,7 @@ func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 func (d *testEnv) listedAs(id string, after time.Time) jig.Status {
 	d.t.Helper()
 	for cursor := ""; ; {
-		page, err := d.Sessions(d.t.Context(), jig.DefaultTenant, protocol.SessionFilter{After: after}, cursor, 100)
+		page, err := d.Sessions(d.t.Context(), jig.DefaultTenant, protocol.SessionFilter{After: after, Children: true}, cursor, 100)
 		require.NoError(d.t, err)
 		for _, item := range page.Sessions {
 			if item.SessionID == id {

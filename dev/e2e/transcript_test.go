@@ -28,7 +28,7 @@ func TestTranscript_OfASession(t *testing.T) {
 			require.Equal(t, "It is echoed.", d.finish(id).Answer)
 			d.kill()
 			d.start()
-			var page protocol.TranscriptPage
+			var page protocol.Transcript
 			d.prints(0, &page, "transcript", id)
 			require.Equal(t, []string{"draft:probe", model, "Do what you are asked."},
 				[]string{page.Opening.Agent, page.Opening.Model, page.Opening.Instructions})
@@ -59,7 +59,7 @@ func TestSessionList_ShowsSessions(t *testing.T) {
 	last := "last-" + d.name[:8]
 	ids := func(args ...string) []string {
 		t.Helper()
-		var page protocol.SessionsPage
+		var page protocol.SessionList
 		d.prints(0, &page, append([]string{"sessions", "--tenant", d.tenant}, args...)...)
 		list := []string{}
 		for _, s := range page.Sessions {

@@ -53,7 +53,7 @@ func (c *transportRunner) does(code int, args ...string) map[string]any {
 	var first map[string]any
 	_ = json.Unmarshal([]byte(strings.Split(strings.TrimSpace(text), "\n")[0]), &first) //nolint:errcheck // some commands print a text
 	// Other tests may have started so many sessions that there are more pages.
-	delete(first, "next")
+	delete(first, "next_cursor")
 	c.said[step] = strings.Join(slices.Sorted(maps.Keys(first)), " ")
 	if e, ok := first["error"].(map[string]any); ok {
 		c.said[step] += fmt.Sprint(" ", e["code"])

@@ -55,7 +55,7 @@ func (a *API) describeAliases() {
 		_, path, _ := strings.Cut(pattern, " ")
 		described := *methods(document.Paths[path])[other.toMethod]
 		described.Summary, described.Description = "The same as "+described.OperationID, "An alias for clients of other tool catalogs."
-		described.OperationID, described.Method, described.Path, described.Tags = other.id, other.method, other.path, []string{tagAliases}
+		described.OperationID, described.Method, described.Path, described.Tags = other.id, other.method, other.path, []string{"Aliases"}
 		described.Parameters = slices.DeleteFunc(slices.Clone(described.Parameters), func(p *huma.Param) bool { return p.In == "path" })
 		if strings.Contains(other.path, "{tool}") {
 			described.Parameters = append(slices.Clone(tool), described.Parameters...)

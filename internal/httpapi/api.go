@@ -177,7 +177,7 @@ func (a *API) unknown(w http.ResponseWriter, r *http.Request) {
 	}
 	p := failed(http.StatusMethodNotAllowed, invalid("this address does not accept the method"))
 	for _, method := range allowed {
-		p.headers.Add("Allow", method)
+		p.Headers.Add("Allow", method)
 	}
 	a.refuse(w, r, p)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
@@ -89,7 +90,7 @@ func callerOf(ctx context.Context) (tenant string, who jig.Principal) {
 
 // authenticate returns the middleware that refuses requests without a credential that the operation accepts. Its result is the only source of
 // the tenant and the principal.
-func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Context)) {
+func (a *API) authenticate(o api.Operation) func(ctx huma.Context, next func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		exchangeOf(ctx.Context()).operation = ctx.Operation().OperationID
@@ -108,7 +109,7 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 			return
 		}
 		x := exchangeOf(ctx.Context())
-		x.caller, x.scope = c, o.scope
+		x.caller, x.scope = c, o.Scope
 		if c.embed != nil {
 			shareWith(w.Header(), c.embed.Origin)
 		}
@@ -117,16 +118,16 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 			a.refuse(w, r, tooMany("with this credential", wait))
 			return
 		}
-		if c.embed != nil && o.embeds != embeds(c.embed) {
+		if c.embed != nil && o.Embed != embeds(c.embed) {
 			a.options.Observer.Refused(reasonScope)
 			a.recordRefusal(ctx.Context(), c, reasonScope)
 			a.refuse(w, r, failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "an embed token of this kind does not allow this").WithReason(reasonScope)))
 			return
 		}
-		if !c.allows(o.scope) && (o.or == "" || !c.allows(o.or)) {
+		if !c.allows(o.Scope) && (o.OrScope == "" || !c.allows(o.OrScope)) {
 			a.options.Observer.Refused(reasonScope)
 			a.recordRefusal(ctx.Context(), c, reasonScope)
-			a.refuse(w, r, failed(http.StatusForbidden, c.lacks(o.scope)))
+			a.refuse(w, r, failed(http.StatusForbidden, c.lacks(o.Scope)))
 			return
 		}
 		if err := c.reaches(ctx.Param); err != nil {
@@ -180,7 +181,7 @@ func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	if a.options.Providers != nil {
 		challenge += `, resource_metadata="` + a.address(r) + pathResource + `"`
 	}
-	refused.headers.Set("WWW-Authenticate", challenge)
+	refused.Headers.Set("WWW-Authenticate", challenge)
 	c, known, err := a.identify(ctx, r)
 	if !known {
 		return caller{}, refused

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/identity/history"
@@ -21,7 +22,7 @@ const recordTimeout = time.Second
 type credentialEventsRequest struct {
 	Kind      string `query:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,key_taken_over,embed_created,embed_revoked" doc:"Only events of this kind"`
 	Principal string `query:"principal" names:"person" maxLength:"500" doc:"Only events of this principal"`
-	Page
+	api.Page
 }
 
 type credentialEventsAnswer struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
@@ -151,14 +152,14 @@ type namedFile struct {
 }
 
 type registerRequest struct {
-	Asked
+	api.CallHeaders
 	Body struct {
 		Documents []documentFile `json:"documents" minItems:"1" maxItems:"100"`
 	} `nameHint:"RegisterDocuments"`
 }
 
 func (a *API) registerDocuments(ctx context.Context, in *registerRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.CatalogPut, in.Body)
+	return a.callOf(ctx, in.CallHeaders, toolname.CatalogPut, in.Body)
 }
 
 // Matched holds the header of requests that change a document.
@@ -168,7 +169,7 @@ type Matched struct {
 
 type changeRequest struct {
 	OneDocument
-	Asked
+	api.CallHeaders
 	Matched
 	Body struct {
 		Text string `json:"text" minLength:"1" doc:"The whole text of the document"`
@@ -176,12 +177,12 @@ type changeRequest struct {
 }
 
 func (a *API) changeDocument(ctx context.Context, in *changeRequest) (*callAnswer, error) {
-	return a.replaceDocument(ctx, in.OneDocument, in.Asked, in.Matched, in.Body.Text)
+	return a.replaceDocument(ctx, in.OneDocument, in.CallHeaders, in.Matched, in.Body.Text)
 }
 
 type restoreRequest struct {
 	OneDocument
-	Asked
+	api.CallHeaders
 	Matched
 	Body struct {
 		Version string `json:"version" names:"version" minLength:"1" maxLength:"128" doc:"The version that becomes current again"`
@@ -197,11 +198,11 @@ func (a *API) restoreDocument(ctx context.Context, in *restoreRequest) (*callAns
 	if err != nil {
 		return nil, err
 	}
-	return a.replaceDocument(ctx, in.OneDocument, in.Asked, in.Matched, text)
+	return a.replaceDocument(ctx, in.OneDocument, in.CallHeaders, in.Matched, text)
 }
 
 // replaceDocument makes a text the current version of a document.
-func (a *API) replaceDocument(ctx context.Context, of OneDocument, asked Asked, match Matched, text string) (*callAnswer, error) {
+func (a *API) replaceDocument(ctx context.Context, of OneDocument, asked api.CallHeaders, match Matched, text string) (*callAnswer, error) {
 	current, err := a.matched(ctx, of, asked, match)
 	if err != nil {
 		return nil, err
@@ -214,19 +215,19 @@ func (a *API) replaceDocument(ctx context.Context, of OneDocument, asked Asked, 
 
 type removeRequest struct {
 	OneDocument
-	Asked
+	api.CallHeaders
 	Matched
 }
 
 func (a *API) removeDocument(ctx context.Context, in *removeRequest) (*callAnswer, error) {
-	current, err := a.matched(ctx, in.OneDocument, in.Asked, in.Matched)
+	current, err := a.matched(ctx, in.OneDocument, in.CallHeaders, in.Matched)
 	if err != nil {
 		return nil, err
 	}
 	if current == "" {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no such document").WithField("name")
 	}
-	return a.callOf(ctx, in.Asked, toolname.CatalogRemove, struct {
+	return a.callOf(ctx, in.CallHeaders, toolname.CatalogRemove, struct {
 		Documents []namedFile `json:"documents"`
 	}{[]namedFile{{Kind: in.Kind, Name: in.Name, Version: current}}})
 }
@@ -234,7 +235,7 @@ func (a *API) removeDocument(ctx context.Context, in *removeRequest) (*callAnswe
 // matched returns the version of a document that a request replaces, empty if there is none: the current one, after comparing it with the one
 // that the client has seen. The call that follows compares again when it runs. If an earlier request with the same key has started that call,
 // that call may already have changed the document, and matched returns the version that the client has seen.
-func (a *API) matched(ctx context.Context, of OneDocument, asked Asked, match Matched) (string, error) {
+func (a *API) matched(ctx context.Context, of OneDocument, asked api.CallHeaders, match Matched) (string, error) {
 	current, err := a.documentState(ctx, of, "")
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return "", err
@@ -261,7 +262,7 @@ func (a *API) matched(ctx context.Context, of OneDocument, asked Asked, match Ma
 }
 
 // repeated reports whether a call was started with the key of a request.
-func (a *API) repeated(ctx context.Context, asked Asked) (bool, error) {
+func (a *API) repeated(ctx context.Context, asked api.CallHeaders) (bool, error) {
 	if asked.Key == "" {
 		return false, nil
 	}

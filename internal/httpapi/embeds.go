@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/identity/openid"
@@ -32,18 +33,12 @@ func (a *API) embedded(ctx context.Context, r *http.Request, id string, hash []b
 	return c, nil
 }
 
-// Kinds of embed tokens, as operations name the one that they take.
-const (
-	embedsSession = "session"
-	embedsTool    = "tool"
-)
-
 // embeds returns the kind of an embed token.
-func embeds(t *embed.Token) string {
+func embeds(t *embed.Token) api.Embed {
 	if t.Tool != "" {
-		return embedsTool
+		return api.EmbedTool
 	}
-	return embedsSession
+	return api.EmbedSession
 }
 
 // reaches returns an error if the path of a request names another session or tool than those of its embed token. All others are answered in
@@ -108,7 +103,7 @@ type embedsAnswer struct {
 	} `nameHint:"EmbedTokens"`
 }
 
-func (a *API) listEmbeds(ctx context.Context, in *Page) (*embedsAnswer, error) {
+func (a *API) listEmbeds(ctx context.Context, in *api.Page) (*embedsAnswer, error) {
 	tenant, _ := callerOf(ctx)
 	list, next, err := a.options.Embeds.EmbedTokens(ctx, tenant, in.Cursor, in.Limit)
 	answer := &embedsAnswer{}

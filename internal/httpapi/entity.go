@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/toolname"
 )
 
@@ -138,7 +139,7 @@ func (a *API) getExtraction(ctx context.Context, in *OneEntity) (*extractionAnsw
 }
 
 type createEntityRequest struct {
-	Asked
+	api.CallHeaders
 	Body struct {
 		Type      string                     `json:"type" names:"entity_type" minLength:"1" maxLength:"200" doc:"The name of the entity type"`
 		Title     string                     `json:"title,omitempty" maxLength:"500"`
@@ -148,12 +149,12 @@ type createEntityRequest struct {
 }
 
 func (a *API) createEntity(ctx context.Context, in *createEntityRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.EntitiesCreate, in.Body)
+	return a.callOf(ctx, in.CallHeaders, toolname.EntitiesCreate, in.Body)
 }
 
 type changeEntityRequest struct {
 	OneEntity
-	Asked
+	api.CallHeaders
 	Body entityChange `nameHint:"ChangeEntity"`
 }
 
@@ -165,7 +166,7 @@ type entityChange struct {
 }
 
 func (a *API) changeEntity(ctx context.Context, in *changeEntityRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.EntitiesUpdate, struct {
+	return a.callOf(ctx, in.CallHeaders, toolname.EntitiesUpdate, struct {
 		ID string `json:"id"`
 		entityChange
 	}{in.Entity, in.Body})
@@ -173,12 +174,12 @@ func (a *API) changeEntity(ctx context.Context, in *changeEntityRequest) (*callA
 
 type deleteEntityRequest struct {
 	OneEntity
-	Asked
+	api.CallHeaders
 	Revision int64 `query:"revision" minimum:"1" doc:"The revision that the client has seen. Default: any"`
 }
 
 func (a *API) deleteEntity(ctx context.Context, in *deleteEntityRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.EntitiesDelete, struct {
+	return a.callOf(ctx, in.CallHeaders, toolname.EntitiesDelete, struct {
 		ID       string `json:"id"`
 		Revision int64  `json:"revision,omitempty"`
 	}{in.Entity, in.Revision})
@@ -186,7 +187,7 @@ func (a *API) deleteEntity(ctx context.Context, in *deleteEntityRequest) (*callA
 
 type createRelationRequest struct {
 	OneEntity
-	Asked
+	api.CallHeaders
 	Body struct {
 		Name string `json:"name" minLength:"1" maxLength:"64" doc:"The name of the relation, e.g. depends_on"`
 		To   string `json:"to" names:"entity" minLength:"1" maxLength:"200" doc:"The id of the entity that it points at"`
@@ -194,12 +195,12 @@ type createRelationRequest struct {
 }
 
 func (a *API) createRelation(ctx context.Context, in *createRelationRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.EntitiesCreateRelation, map[string]string{"from": in.Entity, "name": in.Body.Name, "to": in.Body.To})
+	return a.callOf(ctx, in.CallHeaders, toolname.EntitiesCreateRelation, map[string]string{"from": in.Entity, "name": in.Body.Name, "to": in.Body.To})
 }
 
 type putTextRequest struct {
 	OneEntity
-	Asked
+	api.CallHeaders
 	Body newText `nameHint:"PutText"`
 }
 
@@ -212,7 +213,7 @@ type newText struct {
 }
 
 func (a *API) putText(ctx context.Context, in *putTextRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.EntitiesPutText, struct {
+	return a.callOf(ctx, in.CallHeaders, toolname.EntitiesPutText, struct {
 		ID string `json:"id"`
 		newText
 	}{in.Entity, in.Body})
@@ -220,7 +221,7 @@ func (a *API) putText(ctx context.Context, in *putTextRequest) (*callAnswer, err
 
 type extractRequest struct {
 	OneEntity
-	Asked
+	api.CallHeaders
 	Body extraction `nameHint:"Extract"`
 }
 
@@ -232,7 +233,7 @@ type extraction struct {
 }
 
 func (a *API) startExtraction(ctx context.Context, in *extractRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.EntitiesExtract, struct {
+	return a.callOf(ctx, in.CallHeaders, toolname.EntitiesExtract, struct {
 		ID string `json:"id"`
 		extraction
 	}{in.Entity, in.Body})

@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -35,29 +36,10 @@ const (
 	eventStream = "text/event-stream"
 )
 
-type eventsRequest struct {
-	One
-	After  int64  `query:"after" minimum:"0" doc:"The sequence number of the last event that the client has"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"200" doc:"The maximum number of events on a page; streams have no limit"`
-	Wait   int    `query:"wait" minimum:"0" maximum:"20" doc:"How many seconds a page waits for its first event"`
-	Text   string `query:"text" maxLength:"200" doc:"With wait: start, or text_position of the previous page, to also get the text that a model is writing"`
-	Last   int64  `header:"Last-Event-Id" minimum:"0" doc:"The id of the last event of an interrupted stream; it overrides after"`
-	Accept string `header:"Accept" maxLength:"500" doc:"text/event-stream for a stream"`
-}
-
-// eventsPage is a page of events.
-type eventsPage struct {
-	Events []jig.Event `json:"events"`
-	Status jig.Status  `json:"status" enum:"working,input_required,completed,failed,canceled" doc:"The status of the session"`
-	// Draft and Position are there if the request asked for text.
-	Draft    *protocol.Draft `json:"draft,omitempty" doc:"Text that a model was writing before the events"`
-	Position string          `json:"text_position,omitempty" doc:"The value of text for the next request"`
-}
-
 // eventsAnswer writes a page or a stream.
 type eventsAnswer struct{ Body func(ctx huma.Context) }
 
-func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, error) {
+func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*eventsAnswer, error) {
 	tenant, _ := callerOf(ctx)
 	session, after := jig.SessionID(tenant, in.Session), in.After
 	if in.Last > 0 {
@@ -103,7 +85,7 @@ func (a *API) serveStream(c huma.Context, send func(ctx context.Context, s *stre
 }
 
 // eventsPage answers with a page. If the request says so, it waits for the first event or for text.
-func (a *API) eventsPage(ctx context.Context, tenant string, in *eventsRequest, status jig.Status) (*eventsAnswer, error) {
+func (a *API) eventsPage(ctx context.Context, tenant string, in *api.EventsRequest, status jig.Status) (*eventsAnswer, error) {
 	request := protocol.EventsRequest{
 		Tenant: tenant, SessionID: jig.SessionID(tenant, in.Session), After: in.After, Limit: in.Limit, Wait: time.Duration(in.Wait) * time.Second,
 	}
@@ -122,7 +104,7 @@ func (a *API) eventsPage(ctx context.Context, tenant string, in *eventsRequest, 
 	if err := a.outlived(waiting); err != nil {
 		return nil, err
 	}
-	page := eventsPage{Events: append([]jig.Event{}, found.Events...), Status: cmp.Or(found.Status, status), Draft: found.Draft}
+	page := api.EventsPage{Events: append([]jig.Event{}, found.Events...), Status: cmp.Or(found.Status, status), Draft: found.Draft}
 	if request.Text != nil {
 		page.Position = in.Text
 		if found.Draft != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
 )
@@ -27,12 +28,12 @@ func (a *API) listGrants(ctx context.Context, in *listGrantsRequest) (*grantsAns
 }
 
 type createGrantRequest struct {
-	Asked
+	api.CallHeaders
 	Body jig.GrantRequest
 }
 
 func (a *API) createGrant(ctx context.Context, in *createGrantRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.GrantsCreate, in.Body)
+	return a.callOf(ctx, in.CallHeaders, toolname.GrantsCreate, in.Body)
 }
 
 // OneGrant names a grant in the path.

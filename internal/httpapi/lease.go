@@ -51,7 +51,7 @@ func (a *API) outlived(waiting context.Context) error {
 	}
 	a.options.Observer.Refused(reasonCredential)
 	p := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the credential became invalid while the request waited").WithReason(reasonCredential))
-	p.headers.Set("WWW-Authenticate", `Bearer realm="jig"`)
+	p.Headers.Set("WWW-Authenticate", `Bearer realm="jig"`)
 	return p
 }
 

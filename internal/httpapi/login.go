@@ -244,10 +244,10 @@ func (a *API) showProblem(w http.ResponseWriter, r *http.Request, err error) {
 		a.refuse(w, r, p)
 		return
 	}
-	for name, values := range p.headers {
+	for name, values := range p.Headers {
 		w.Header()[name] = values
 	}
-	showPage(w, p.Status, problemPage, p.within(exchangeOf(r.Context())))
+	showPage(w, p.Status, problemPage, within(exchangeOf(r.Context()), p))
 }
 
 func showPage(w http.ResponseWriter, status int, page *template.Template, data any) {

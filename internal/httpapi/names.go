@@ -5,20 +5,17 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/jig-run/jig/internal/api"
 )
 
-const (
-	// tagNames marks a field of a request that names something of a tenant. Its value is the kind of that thing, such as session. {member} means
-	// that another member of the same object, or another parameter of the path, holds the kind.
-	tagNames = "names"
-	// extensionNames has the value of the tag in the OpenAPI document. The isolation suite tries the ids of another tenant there.
-	extensionNames = "x-names"
-)
+// extensionNames has the value of the tag [api.TagNames] in the OpenAPI document. The isolation suite tries the ids of another tenant there.
+const extensionNames = "x-names"
 
 // describeParameters writes what the parameters of an operation name.
 func describeParameters(op *huma.Operation, input reflect.Type) {
 	for _, field := range reflect.VisibleFields(input) {
-		kind, named := field.Tag.Lookup(tagNames)
+		kind, named := field.Tag.Lookup(api.TagNames)
 		for _, p := range op.Parameters {
 			if named && field.Tag.Get(p.In) == p.Name {
 				p.Schema.Extensions = map[string]any{extensionNames: kind}
@@ -39,7 +36,7 @@ func describeMembers(all huma.Registry) {
 		}
 		for _, field := range reflect.VisibleFields(object) {
 			member, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if kind, named := field.Tag.Lookup(tagNames); named && schema.Properties[member] != nil {
+			if kind, named := field.Tag.Lookup(api.TagNames); named && schema.Properties[member] != nil {
 				schema.Properties[member].Extensions = map[string]any{extensionNames: kind}
 			}
 		}

@@ -5,67 +5,18 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-)
 
-// operation describes an operation. What it takes and returns follows from its function. The tables in this package are the only places where
-// operations are declared: the OpenAPI document, and the tests that go through all operations, follow from them.
-type operation struct {
-	id, method, path, tag string
-	// scope is the scope that a credential needs; empty if every valid one will do.
-	scope string
-	// or is a scope that does as well; empty if there is none.
-	or string
-	// embeds is the kind of embed token that may be used, within what it is for; mostly empty: none.
-	embeds string
-	// record says where a change is recorded; empty for operations that only read.
-	record record
-	// does and details are the summary and the description in the OpenAPI document.
-	does, details string
-	// status is the usual status of success, and also are the other ones. default: 200.
-	status int
-	also   map[int]string
-	// fails lists the statuses of the operation's own errors, besides those of every operation.
-	fails []int
-}
-
-// record says where a change is recorded.
-type record string
-
-// The records. A change by a call is recorded as a call is: in the log and the ledger of its session, with its approvals in the audit.
-const (
-	recordSession record = "session"
-	recordAudit   record = "audit"
-	recordCall    record = "call"
-	// recordTemporal is the history of the workflow or the schedule in Temporal.
-	recordTemporal record = "temporal"
-	// recordKey is the API key itself, which says who created and who revoked it.
-	recordKey record = "api_key"
-	// recordEmbed is the embed token, in the same way.
-	recordEmbed record = "embed_token"
-)
-
-// Groups of operations in the OpenAPI document.
-const (
-	tagSessions  = "Sessions"
-	tagCalls     = "Calls"
-	tagApprovals = "Approvals"
-	tagTools     = "Tools"
-	tagDocuments = "Documents"
-	tagPolicies  = "Policies"
-	tagEntities  = "Entities"
-	tagOperate   = "Operations"
-	tagSchedules = "Schedules"
-	tagIdentity  = "Identity"
-	tagAliases   = "Aliases"
+	"github.com/jig-run/jig/internal/api"
 )
 
 // register adds all operations.
 func (a *API) register() {
-	a.registerSessions()
-	a.registerCalls()
-	a.registerApprovals()
+	a.serveSessions()
+	a.serveCalls()
+	a.serveApprovals()
 	a.registerCatalog()
 	a.registerOperations()
 	a.registerSchedules()
@@ -76,30 +27,71 @@ func (a *API) register() {
 // everywhere lists the statuses with which every operation may fail.
 func everywhere() []int { return []int{400, 401, 403, 421, 422, 429, 500, 503, 504} }
 
+// read serves a plain read: the engine answers the request for the principal of the credential.
+func read[Q, R any](a *API, op api.Op[Q, R]) {
+	serve(a, op, func(ctx context.Context, in *Q) (R, error) {
+		tenant, who := callerOf(ctx)
+		api.Bind(in, tenant, who)
+		return api.Ask(ctx, a.options.Engine, op, *in)
+	})
+}
+
+// body is an answer with the usual status and no headers of its own.
+type body[R any] struct{ Body R }
+
+// serve serves an operation with a function that returns the response.
+func serve[Q, R any](a *API, op api.Op[Q, R], do func(ctx context.Context, in *Q) (R, error)) {
+	serveAs(a, op, func(ctx context.Context, in *Q) (*body[R], error) {
+		response, err := do(ctx, in)
+		noNull(&response)
+		return &body[R]{response}, err
+	})
+}
+
+// serveAs serves an operation with a function that also returns a status or headers, or that writes the response itself.
+func serveAs[Q, R, O any](a *API, op api.Op[Q, R], do func(ctx context.Context, in *Q) (*O, error)) {
+	add(a, op.Describe(), do)
+}
+
+// noNull replaces the lists of a response that are nil: in JSON, a list of nothing is [].
+func noNull(response any) {
+	value := reflect.ValueOf(response).Elem()
+	if value.Kind() != reflect.Struct {
+		return
+	}
+	for _, field := range reflect.VisibleFields(value.Type()) {
+		if field.Type.Kind() == reflect.Slice && field.IsExported() && !strings.Contains(field.Tag.Get("json"), ",omit") {
+			if list := value.FieldByIndex(field.Index); list.IsNil() {
+				list.Set(reflect.MakeSlice(field.Type, 0, 0))
+			}
+		}
+	}
+}
+
 // add registers an operation with its function.
-func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O, error)) {
+func add[I, O any](a *API, o api.Operation, do func(ctx context.Context, in *I) (*O, error)) {
 	op := huma.Operation{
-		OperationID: o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.does, Description: o.details, DefaultStatus: o.status,
-		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTimeout, Errors: everywhere(), Responses: map[string]*huma.Response{},
+		OperationID: o.Name, Method: o.Method, Path: o.Path, Tags: []string{string(o.Tag)}, Summary: o.Summary, Description: o.Details,
+		DefaultStatus: o.Status, MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTimeout, Errors: everywhere(), Responses: map[string]*huma.Response{},
 		Security:    []map[string][]string{{kindAPIKey: {}}, {kindAccessToken: {}}, {kindLogin: {}}},
 		Middlewares: huma.Middlewares{a.authenticate(o)},
 	}
-	if o.scope != "" {
-		op.Extensions = map[string]any{"x-scope": o.scope}
+	if o.Scope != "" {
+		op.Extensions = map[string]any{"x-scope": o.Scope}
 	}
-	if o.or != "" {
-		op.Extensions["x-or-scope"] = o.or
+	if o.OrScope != "" {
+		op.Extensions["x-or-scope"] = o.OrScope
 	}
-	if o.record != "" {
-		op.Extensions["x-record"] = string(o.record)
+	if o.Record != "" {
+		op.Extensions["x-record"] = string(o.Record)
 	}
-	if o.embeds != "" {
-		op.Extensions["x-embed"] = o.embeds
+	if o.Embed != "" {
+		op.Extensions["x-embed"] = string(o.Embed)
 		op.Security = append(op.Security, map[string][]string{kindEmbed: {}})
-		a.embeddable[o.method+" "+o.path] = true
+		a.embeddable[o.Method+" "+o.Path] = true
 	}
-	op.Errors = append(op.Errors, o.fails...)
-	if o.method != http.MethodGet && o.method != http.MethodDelete {
+	op.Errors = append(op.Errors, o.Fails...)
+	if o.Method != http.MethodGet && o.Method != http.MethodDelete {
 		op.Errors = append(op.Errors, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	slices.Sort(op.Errors)
@@ -110,16 +102,16 @@ func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O,
 		}
 		return out, nil
 	})
-	path := a.huma.OpenAPI().Paths[o.path]
-	describeParameters(methods(path)[o.method], reflect.TypeFor[I]())
+	path := a.huma.OpenAPI().Paths[o.Path]
+	describeParameters(methods(path)[o.Method], reflect.TypeFor[I]())
 	describeAlso(path, o)
 }
 
 // describeAlso adds the other statuses of success, which have the same body as the usual one.
-func describeAlso(path *huma.PathItem, o operation) {
-	described := methods(path)[o.method]
-	usual := described.Responses[statusText(o.status)]
-	for status, description := range o.also {
+func describeAlso(path *huma.PathItem, o api.Operation) {
+	described := methods(path)[o.Method]
+	usual := described.Responses[statusText(o.Status)]
+	for status, description := range o.Also {
 		other := &huma.Response{Description: description}
 		if status != http.StatusNoContent {
 			other.Content, other.Headers = usual.Content, usual.Headers
@@ -143,10 +135,10 @@ func describeSent(a *API, path, description string) {
 }
 
 // describeStream adds the two forms of the answer of an operation that writes it itself: a page, or a stream of server-sent events.
-func describeStream[P any](a *API, path, name string) {
+func describeStream[Q, R any](a *API, op api.Op[Q, R]) {
 	document := a.huma.OpenAPI()
-	page := document.Components.Schemas.Schema(reflect.TypeFor[P](), true, name)
-	document.Paths[path].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{
+	page := document.Components.Schemas.Schema(reflect.TypeFor[R](), true, "")
+	document.Paths[op.Path].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{
 		"application/json": {Schema: page},
 		eventStream:        {Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events. The data of each is an event of the page."}},
 	}

@@ -4,30 +4,13 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Because holds the body of requests that pause or resume something.
-type Because struct {
-	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"Why, for people"`
-	Token  string `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
-}
-
-type pauseSessionRequest struct {
-	One
-	Body *Because `nameHint:"PauseSession"`
-}
-
-type pausesAnswer struct{ Body protocol.PauseResult }
-
-func pausing(result protocol.PauseResult, err error) (*pausesAnswer, error) {
-	result.Pauses = append([]jig.Pause{}, result.Pauses...)
-	return &pausesAnswer{Body: result}, err
-}
-
 // pauseOf returns the request to pause a session, or to resume it.
-func pauseOf(ctx context.Context, in *pauseSessionRequest) protocol.PauseRequest {
+func pauseOf(ctx context.Context, in *api.PauseSessionRequest) protocol.PauseRequest {
 	tenant, who := callerOf(ctx)
 	request := protocol.PauseRequest{
 		Tenant: tenant, Scope: jig.PauseSession, Target: jig.SessionID(tenant, in.Session), By: who.ID, Decides: decides(ctx),
@@ -44,17 +27,22 @@ func decides(ctx context.Context) *bool {
 	return &may
 }
 
-func (a *API) pauseSession(ctx context.Context, in *pauseSessionRequest) (*pausesAnswer, error) {
-	return pausing(a.options.Engine.Pause(ctx, pauseOf(ctx, in)))
+func (a *API) pauseSession(ctx context.Context, in *api.PauseSessionRequest) (protocol.PauseResult, error) {
+	return a.options.Engine.Pause(ctx, pauseOf(ctx, in))
 }
 
-func (a *API) resumeSession(ctx context.Context, in *pauseSessionRequest) (*pausesAnswer, error) {
-	return pausing(a.options.Engine.Resume(ctx, pauseOf(ctx, in)))
+func (a *API) resumeSession(ctx context.Context, in *api.PauseSessionRequest) (protocol.PauseResult, error) {
+	return a.options.Engine.Resume(ctx, pauseOf(ctx, in))
+}
+
+func pausing(result protocol.PauseResult, err error) (*body[protocol.PauseResult], error) {
+	noNull(&result)
+	return &body[protocol.PauseResult]{Body: result}, err
 }
 
 type pauseRequest struct {
 	Body struct {
-		Because
+		api.Because
 		Scope  jig.PauseScope `json:"scope" enum:"tenant,tool,session"`
 		Target string         `json:"target,omitempty" names:"{scope}" maxLength:"192" doc:"The name of the tool or the id of the session; leave it out for the tenant"`
 	} `nameHint:"PauseCalls"`
@@ -78,14 +66,14 @@ func (a *API) widely(ctx context.Context, in *pauseRequest) error {
 	return a.needs(ctx, apikey.ScopeDecide)
 }
 
-func (a *API) pause(ctx context.Context, in *pauseRequest) (*pausesAnswer, error) {
+func (a *API) pause(ctx context.Context, in *pauseRequest) (*body[protocol.PauseResult], error) {
 	if err := a.widely(ctx, in); err != nil {
 		return nil, err
 	}
 	return pausing(a.options.Engine.Pause(ctx, in.request(ctx)))
 }
 
-func (a *API) resume(ctx context.Context, in *pauseRequest) (*pausesAnswer, error) {
+func (a *API) resume(ctx context.Context, in *pauseRequest) (*body[protocol.PauseResult], error) {
 	if err := a.widely(ctx, in); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/toolname"
 )
@@ -16,7 +17,7 @@ func (a *API) listPeople(ctx context.Context, _ *struct{}) (*peopleAnswer, error
 }
 
 type disableRequest struct {
-	Asked
+	api.CallHeaders
 	Body struct {
 		Person string `json:"person,omitempty" names:"person" maxLength:"128" doc:"The principal to disable or to enable"`
 		Key    string `json:"key,omitempty" names:"signing_key" maxLength:"64" doc:"Instead of a person: the id of the key"`
@@ -31,9 +32,9 @@ type disabling struct {
 }
 
 func (a *API) disable(ctx context.Context, in *disableRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.SetDisabled, disabling{in.Body.Person, in.Body.Key, true})
+	return a.callOf(ctx, in.CallHeaders, toolname.SetDisabled, disabling{in.Body.Person, in.Body.Key, true})
 }
 
 func (a *API) enable(ctx context.Context, in *disableRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.Asked, toolname.SetDisabled, disabling{in.Body.Person, in.Body.Key, false})
+	return a.callOf(ctx, in.CallHeaders, toolname.SetDisabled, disabling{in.Body.Person, in.Body.Key, false})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
@@ -20,6 +21,8 @@ import (
 
 // Engine does what the operations ask for. A [client.Client] implements all of it.
 type Engine struct {
+	// Asker answers plain reads.
+	api.Asker
 	Sessions
 	Calls
 	Reviews
@@ -35,12 +38,10 @@ type Sessions interface {
 	Say(ctx context.Context, tenant, id string, m protocol.Message) error
 	Event(ctx context.Context, tenant, id string, e protocol.Event) error
 	CancelBecause(ctx context.Context, tenant, id, reason, by string) error
-	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionsPage, error)
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
 	// Result waits until the session has ended; SessionResult does not wait.
 	Result(ctx context.Context, tenant, id string) (protocol.PassResult, error)
 	SessionResult(ctx context.Context, tenant, id string) (protocol.SessionResult, error)
-	Transcript(ctx context.Context, tenant, id, cursor string) (protocol.TranscriptPage, error)
 	// NextEvents returns a page of events, after waiting for the first one if the request says so.
 	NextEvents(ctx context.Context, request protocol.EventsRequest) (protocol.EventsPage, error)
 }
@@ -56,7 +57,7 @@ type Calls interface {
 
 // Reviews lists and decides calls that wait for people.
 type Reviews interface {
-	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (protocol.ApprovalsPage, error)
+	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (protocol.ApprovalList, error)
 	Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error)
 	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
 	Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (protocol.DecideResult, error)

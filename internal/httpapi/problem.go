@@ -14,44 +14,15 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/strictjson"
 )
 
-// problem is an error as a client sees it: problem details (RFC 9457) with the members of a [jig.Error]. It repeats no value of the request.
-type problem struct {
-	Type   string   `json:"type" doc:"Always about:blank; the code says what is wrong"`
-	Title  string   `json:"title" doc:"The text of the HTTP status"`
-	Status int      `json:"status" doc:"The HTTP status"`
-	Code   jig.Code `json:"code" doc:"The error code, the same as on the command line"`
-	Detail string   `json:"detail,omitempty" doc:"What is wrong, in one sentence"`
-	Reason string   `json:"reason,omitempty" doc:"A more specific code"`
-	Field  string   `json:"field,omitempty" doc:"The member or parameter that is wrong"`
-	Hint   string   `json:"hint,omitempty" doc:"How to fix it"`
-	// RequestID is the id of the request, which the server's log contains.
-	RequestID string         `json:"request_id" doc:"The id of the request, as in the server's log"`
-	Errors    []problemPlace `json:"errors,omitempty" doc:"The invalid places of the request, at most 50"`
-
-	headers http.Header
-}
-
-// problemPlace is one place of a request that is wrong.
-type problemPlace struct {
-	Location string `json:"location" doc:"Where, e.g. body.agent, or a JSON pointer into an input"`
-	Message  string `json:"message" doc:"What is wrong with it"`
-}
-
-// The methods that huma asks of an error.
-
-func (p *problem) Error() string             { return string(p.Code) + ": " + p.Detail }
-func (p *problem) GetStatus() int            { return p.Status }
-func (p *problem) GetHeaders() http.Header   { return p.headers }
-func (p *problem) ContentType(string) string { return problemJSON }
+// problem is an error as a client sees it.
+type problem = api.Problem
 
 // maxPlaces bounds how many places of a request an error lists. Hiding the values of a request in each of them takes time.
 const maxPlaces = 50
-
-// problemJSON is the media type of errors.
-const problemJSON = "application/problem+json"
 
 // statusOf returns the HTTP status of an error with a code.
 func statusOf(code jig.Code) int {
@@ -89,14 +60,14 @@ const retryAfter = time.Second
 func failed(status int, e *jig.Error) *problem {
 	p := &problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: e.Code, Detail: e.Message, Reason: e.Reason, Field: e.Field,
-		Hint: e.Hint, headers: http.Header{},
+		Hint: e.Hint, Headers: http.Header{},
 	}
 	for _, v := range e.Violations {
-		p.Errors = append(p.Errors, problemPlace{Location: v.Pointer, Message: v.Message})
+		p.Errors = append(p.Errors, api.ProblemPlace{Location: v.Pointer, Message: v.Message})
 	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		wait := max(e.RetryAfter, retryAfter)
-		p.headers.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+		p.Headers.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 	}
 	return p
 }
@@ -122,11 +93,11 @@ func (a *API) problemOf(ctx context.Context, err error) *problem {
 		}
 		p = failed(statusOf(e.Code), e)
 	}
-	return p.within(exchangeOf(ctx))
+	return within(exchangeOf(ctx), p)
 }
 
-// within returns a copy for one request: with the request's id, and without the request's values.
-func (p *problem) within(x *exchange) *problem {
+// within returns a copy of a problem for one request: with the request's id, and without the request's values.
+func within(x *exchange, p *problem) *problem {
 	c := *p
 	c.RequestID = x.id
 	places := p.Errors[:min(len(p.Errors), maxPlaces)]
@@ -136,19 +107,19 @@ func (p *problem) within(x *exchange) *problem {
 	}
 	hide := x.concealer(texts)
 	c.Detail, c.Hint = hide(p.Detail), hide(p.Hint)
-	c.Errors = make([]problemPlace, len(places))
+	c.Errors = make([]api.ProblemPlace, len(places))
 	for i, place := range places {
-		c.Errors[i] = problemPlace{Location: place.Location, Message: hide(place.Message)}
+		c.Errors[i] = api.ProblemPlace{Location: place.Location, Message: hide(place.Message)}
 	}
 	return &c
 }
 
 // refuse writes a problem outside of an operation.
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
-	for name, values := range p.headers {
+	for name, values := range p.Headers {
 		w.Header()[name] = values
 	}
-	writeJSON(w, p.Status, problemJSON, p.within(exchangeOf(r.Context())))
+	writeJSON(w, p.Status, api.ProblemJSON, within(exchangeOf(r.Context()), p))
 }
 
 func writeJSON(w http.ResponseWriter, status int, media string, body any) {
@@ -172,7 +143,7 @@ func replaceErrors() {
 				status = http.StatusBadRequest
 			}
 			x := exchangeOf(ctx.Context())
-			return malformed(status, places, x.body.Bytes()).within(x)
+			return within(x, malformed(status, places, x.body.Bytes()))
 		}
 	})
 }
@@ -200,7 +171,7 @@ func malformed(status int, places []error, body []byte) *problem {
 		var place huma.ErrorDetailer
 		if errors.As(err, &place) {
 			d := place.ErrorDetail()
-			p.Errors = append(p.Errors, problemPlace{Location: d.Location, Message: d.Message})
+			p.Errors = append(p.Errors, api.ProblemPlace{Location: d.Location, Message: d.Message})
 		}
 	}
 	if len(p.Errors) > 0 {

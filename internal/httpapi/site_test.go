@@ -67,9 +67,9 @@ func (e *engine) Decide(ctx context.Context, tenant, id string, list []jig.Decis
 	return protocol.DecideResult{SessionID: id, Decisions: []jig.Ruled{{Call: list[0].Call, Outcome: jig.DecisionAccepted}}}, nil
 }
 
-func (e *engine) Pending(_ context.Context, tenant string, _ jig.PendingFilter, cursor string, _ int) (protocol.ApprovalsPage, error) {
+func (e *engine) Pending(_ context.Context, tenant string, _ jig.PendingFilter, cursor string, _ int) (protocol.ApprovalList, error) {
 	e.listed, e.from = append(e.listed, tenant), cursor
-	return protocol.ApprovalsPage{Next: e.next}, nil
+	return protocol.ApprovalList{Next: e.next}, nil
 }
 
 func (e *engine) Result(ctx context.Context, _, _ string) (protocol.PassResult, error) {

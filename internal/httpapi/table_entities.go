@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/toolname"
 )
@@ -10,38 +11,38 @@ import (
 // registerEntities adds the operations on entities. Those that read follow the permissions and the policies of the tools that read entities;
 // those that write are calls of jig's own tools.
 func (a *API) registerEntities() {
-	add(a, operation{
-		id: "list-entity-types", method: http.MethodGet, path: "/v1/entity-types", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "List the entity types that the principal may read",
+	add(a, api.Operation{
+		Name: "list-entity-types", Method: http.MethodGet, Path: "/v1/entity-types", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "List the entity types that the principal may read",
 	}, a.listEntityTypes)
-	add(a, operation{
-		id: "get-entity-type", method: http.MethodGet, path: "/v1/entity-types/{type}", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "Get an entity type with its fields and suggested filters", fails: []int{404},
+	add(a, api.Operation{
+		Name: "get-entity-type", Method: http.MethodGet, Path: "/v1/entity-types/{type}", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "Get an entity type with its fields and suggested filters", Fails: []int{404},
 	}, a.getEntityType)
-	add(a, operation{
-		id: "list-entities", method: http.MethodGet, path: "/v1/entities", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "List the entities of a type that match a filter", fails: []int{404},
+	add(a, api.Operation{
+		Name: "list-entities", Method: http.MethodGet, Path: "/v1/entities", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "List the entities of a type that match a filter", Fails: []int{404},
 	}, a.listEntities)
-	add(a, operation{
-		id: "search-entities", method: http.MethodGet, path: "/v1/entities:search", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "Find entities by words in their titles, contents and texts", fails: []int{404},
+	add(a, api.Operation{
+		Name: "search-entities", Method: http.MethodGet, Path: "/v1/entities:search", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "Find entities by words in their titles, contents and texts", Fails: []int{404},
 	}, a.searchEntities)
-	add(a, operation{
-		id: "get-entity", method: http.MethodGet, path: "/v1/entities/{entity}", tag: tagEntities, scope: apikey.ScopeRead,
-		does:    "Get an entity: its fields with sizes, or the value of one field",
-		details: "Short values are included. With field, the response has the value of that field, in parts if it is long.", fails: []int{404},
+	add(a, api.Operation{
+		Name: "get-entity", Method: http.MethodGet, Path: "/v1/entities/{entity}", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "Get an entity: its fields with sizes, or the value of one field",
+		Details: "Short values are included. With field, the response has the value of that field, in parts if it is long.", Fails: []int{404},
 	}, a.getEntity)
-	add(a, operation{
-		id: "list-relations", method: http.MethodGet, path: "/v1/entities/{entity}/relations", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "List the entities that an entity points at, and those that point at it", fails: []int{404},
+	add(a, api.Operation{
+		Name: "list-relations", Method: http.MethodGet, Path: "/v1/entities/{entity}/relations", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "List the entities that an entity points at, and those that point at it", Fails: []int{404},
 	}, a.listRelations)
-	add(a, operation{
-		id: "get-extraction", method: http.MethodGet, path: "/v1/entities/{entity}/extraction", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "Get the state of the latest extraction of an entity, with its tasks", fails: []int{404},
+	add(a, api.Operation{
+		Name: "get-extraction", Method: http.MethodGet, Path: "/v1/entities/{entity}/extraction", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "Get the state of the latest extraction of an entity, with its tasks", Fails: []int{404},
 	}, a.getExtraction)
-	add(a, operation{
-		id: "get-text", method: http.MethodGet, path: "/v1/texts/{text}", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "Get a text of an entity, in parts", fails: []int{404},
+	add(a, api.Operation{
+		Name: "get-text", Method: http.MethodGet, Path: "/v1/texts/{text}", Tag: api.Entities, Scope: apikey.ScopeRead,
+		Summary: "Get a text of an entity, in parts", Fails: []int{404},
 	}, a.getText)
 	a.registerEntityChanges()
 }
@@ -57,9 +58,9 @@ func (a *API) registerEntityChanges() {
 }
 
 // entityChangeOf returns an operation that is a call of a tool.
-func entityChangeOf(id, method, path, tool, does string) operation {
-	return operation{
-		id: id, method: method, path: "/v1/entities" + path, tag: tagEntities, scope: apikey.ScopeRun, record: recordCall, also: running(), does: does,
-		details: "This is a call of the tool " + tool + ", under the same rules and approvals.", fails: []int{404, 409},
+func entityChangeOf(id, method, path, tool, does string) api.Operation {
+	return api.Operation{
+		Name: id, Method: method, Path: "/v1/entities" + path, Tag: api.Entities, Scope: apikey.ScopeRun, Record: api.RecordCall, Also: api.Running(), Summary: does,
+		Details: "This is a call of the tool " + tool + ", under the same rules and approvals.", Fails: []int{404, 409},
 	}
 }

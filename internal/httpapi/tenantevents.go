@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -23,15 +24,7 @@ const (
 	tenantPage = 200
 )
 
-type tenantEventsRequest struct {
-	After  string `query:"after" maxLength:"500" doc:"The cursor of the last event that the client has. Without it, the page is empty, and the stream begins now"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"The maximum number of events on a page; streams have no limit"`
-	Wait   int    `query:"wait" minimum:"0" maximum:"60" doc:"How many seconds a page waits for its first event"`
-	Last   string `header:"Last-Event-Id" maxLength:"500" doc:"The id of the last event of an interrupted stream; it overrides after"`
-	Accept string `header:"Accept" maxLength:"500" doc:"text/event-stream for a stream"`
-}
-
-func (a *API) getTenantEvents(ctx context.Context, in *tenantEventsRequest) (*eventsAnswer, error) {
+func (a *API) getTenantEvents(ctx context.Context, in *api.TenantEventsRequest) (*eventsAnswer, error) {
 	tenant, _ := callerOf(ctx)
 	after := cmp.Or(in.Last, in.After)
 	if !strings.Contains(in.Accept, eventStream) {

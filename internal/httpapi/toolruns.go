@@ -7,23 +7,8 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 )
-
-// ToolRun is a call that has run, in the flat form of interfaces that know no events. It is derived from the log and the ledger and never stored.
-type ToolRun struct {
-	ID         string          `json:"id" doc:"The ids of the session and of the call, separated by a slash"`
-	Tenant     string          `json:"tenant_id"`
-	Tool       string          `json:"tool_slug"`
-	User       *string         `json:"user_id" doc:"The principal that the session acts for"`
-	Input      json.RawMessage `json:"input"`
-	Output     json.RawMessage `json:"output" doc:"The result of a successful call, always an object: any other value is in its member value, and the id of a separately stored value is in its member artifact"`
-	Status     string          `json:"status" enum:"success,error"`
-	Error      *string         `json:"error"`
-	DurationMS int64           `json:"duration_ms" doc:"How long the last attempt took"`
-	Source     string          `json:"source" enum:"web,agent,api" doc:"agent if an agent made the call, web if a person made it in a browser, otherwise api"`
-	Chat       *string         `json:"chat_id" doc:"The session, if an agent made the call"`
-	Session    string          `json:"session_id"`
-}
 
 // Values of status and source.
 const (
@@ -31,32 +16,18 @@ const (
 	runByWeb, runByAgent, runByCode = "web", "agent", "api"
 )
 
-type runsRequest struct {
-	One
-	After int64 `query:"after" minimum:"0" doc:"next_after of the previous page"`
-	Limit int   `query:"limit" minimum:"1" maximum:"50" default:"20" doc:"The maximum number of runs on a page"`
-}
-
-type runsAnswer struct {
-	Body struct {
-		Runs  []ToolRun `json:"runs"`
-		After int64     `json:"next_after" doc:"The value of after for the next request. If it is unchanged, there is nothing new yet."`
-	} `nameHint:"ToolRunList"`
-}
-
 // listRuns reads a piece of the log, and translates each event with which a call ended.
-func (a *API) listRuns(ctx context.Context, in *runsRequest) (*runsAnswer, error) {
+func (a *API) listRuns(ctx context.Context, in *api.RunsRequest) (api.ToolRunList, error) {
 	tenant, _ := callerOf(ctx)
 	id := jig.SessionID(tenant, in.Session)
 	if _, err := a.standing(ctx, tenant, id); err != nil {
-		return nil, err
+		return api.ToolRunList{}, err
 	}
 	events, err := a.options.Log.Events(ctx, tenant, id, in.After, maxEvents)
 	if err != nil {
-		return nil, err
+		return api.ToolRunList{}, err
 	}
-	var answer runsAnswer
-	answer.Body.Runs, answer.Body.After = []ToolRun{}, in.After
+	list := api.ToolRunList{After: in.After}
 	var ended []string
 	for _, e := range events {
 		if endsCall(e) {
@@ -65,22 +36,22 @@ func (a *API) listRuns(ctx context.Context, in *runsRequest) (*runsAnswer, error
 			}
 			ended = append(ended, e.CallID)
 		}
-		answer.Body.After = e.Seq
+		list.After = e.Seq
 	}
 	if len(ended) == 0 {
-		return &answer, nil
+		return list, nil
 	}
 	session, calls, err := a.options.Log.CallsOf(ctx, tenant, id, ended)
 	if err != nil {
-		return nil, err
+		return api.ToolRunList{}, err
 	}
 	for _, id := range ended {
 		at := slices.IndexFunc(calls, func(c jig.Call) bool { return c.ID == id })
 		if at >= 0 && hasRun(calls[at]) { // the others were refused, or are open again
-			answer.Body.Runs = append(answer.Body.Runs, toolRun(session, calls[at]))
+			list.Runs = append(list.Runs, toolRun(session, calls[at]))
 		}
 	}
-	return &answer, nil
+	return list, nil
 }
 
 // hasRun reports whether a call has started and ended.
@@ -99,8 +70,8 @@ func endsCall(e jig.Event) bool {
 }
 
 // toolRun translates a call that has started and ended.
-func toolRun(s jig.Session, c jig.Call) ToolRun {
-	run := ToolRun{
+func toolRun(s jig.Session, c jig.Call) api.ToolRun {
+	run := api.ToolRun{
 		ID: s.ID + "/" + c.ID, Tenant: s.Tenant, Tool: c.Tool, Input: c.Input, Status: runFailed, DurationMS: c.Duration().Milliseconds(),
 		Source: runByCode, Session: s.ID,
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/api"
 )
 
 type runsPage struct {
-	Runs  []httpapi.ToolRun
+	Runs  []api.ToolRun
 	After int64 `json:"next_after"`
 }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity/apikey"
 )
 
 // testCall makes the call of a test. It needs another scope in addition to that of its operation.
-func (a *API) testCall(ctx context.Context, in *callRequest) (*callAnswer, error) {
+func (a *API) testCall(ctx context.Context, in *api.CallToolRequest) (*callAnswer, error) {
 	if err := a.needs(ctx, apikey.ScopeRun); err != nil {
 		return nil, err
 	}
@@ -20,7 +21,7 @@ func (a *API) testCall(ctx context.Context, in *callRequest) (*callAnswer, error
 }
 
 // testTool calls a tool and waits for the result.
-func (a *API) testTool(ctx context.Context, in *callRequest) (*callAnswer, error) {
+func (a *API) testTool(ctx context.Context, in *api.CallToolRequest) (*callAnswer, error) {
 	if preferred(in.Prefer) > 0 {
 		return a.testCall(ctx, in)
 	}
@@ -34,9 +35,9 @@ func (a *API) testTool(ctx context.Context, in *callRequest) (*callAnswer, error
 }
 
 type toolTestRequest struct {
-	Identified
+	api.Idempotent
 	Tool string `path:"tool" names:"tool" maxLength:"64" doc:"The name of the tool"`
-	Body callTool
+	Body api.CallToolBody
 }
 
 // toolTestAnswer writes a stream.
@@ -50,7 +51,7 @@ func (a *API) streamToolTest(ctx context.Context, in *toolTestRequest) (*toolTes
 	if err := a.roomForStream(ctx); err != nil {
 		return nil, err
 	}
-	started, err := a.testCall(ctx, &callRequest{Asked: Asked{Identified: in.Identified}, Tool: in.Tool, Body: in.Body})
+	started, err := a.testCall(ctx, &api.CallToolRequest{CallHeaders: api.CallHeaders{Idempotent: in.Idempotent}, Tool: in.Tool, Body: in.Body})
 	if err != nil {
 		return nil, err
 	}

@@ -7,36 +7,36 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// SessionFilter narrows a list of sessions. Empty fields do not filter.
+// SessionFilter narrows a list of sessions. Empty fields do not filter, except that sessions that other sessions started are left out.
 type SessionFilter struct {
-	Status jig.Status `json:"status,omitempty"`
+	Status jig.Status `json:"status,omitempty" query:"status" enum:"working,input_required,completed,failed,canceled"`
 	// Agent is the name of an agent, or call for single calls of tools and compositions.
-	Agent       string `json:"agent,omitempty"`
-	RequestedBy string `json:"requested_by,omitempty"`
+	Agent       string `json:"agent,omitempty" query:"agent" names:"agent" maxLength:"200" doc:"Only sessions of this agent; call selects single calls"`
+	RequestedBy string `json:"requested_by,omitempty" query:"requested_by" names:"person" maxLength:"200" doc:"Only sessions that this principal started"`
 	// Reason is why sessions ended or, if they have not, why they wait, such as partial.
-	Reason string `json:"reason,omitempty"`
-	// ParentID keeps the sessions that this session started. Roots keeps those that no other session started.
-	ParentID string `json:"parent_session_id,omitempty"`
-	Roots    bool   `json:"roots,omitempty"`
+	Reason string `json:"reason,omitempty" query:"reason" maxLength:"200" doc:"Only sessions with this reason, e.g. partial for extractions that failed in part"`
+	// ParentID keeps the sessions that this session started. Without it, Children includes those that any session started.
+	ParentID string `json:"parent_session_id,omitempty" query:"parent" names:"session" maxLength:"192" doc:"Only sessions that this session started"`
+	Children bool   `json:"children,omitempty" query:"children" doc:"Include sessions that other sessions started"`
 	// Before and After bound the time of the start, exclusively: older than Before, newer than After.
-	Before time.Time `json:"before,omitzero"`
-	After  time.Time `json:"after,omitzero"`
+	Before time.Time `json:"before,omitzero" query:"before" doc:"Only sessions that were started before this time"`
+	After  time.Time `json:"after,omitzero" query:"after" doc:"Only sessions that were started after this time"`
 }
 
 // SessionsRequest asks for a page of a tenant's sessions.
 type SessionsRequest struct {
-	Tenant string        `json:"tenant"`
-	Filter SessionFilter `json:"filter,omitzero"`
+	Tenant string `json:"tenant" caller:"tenant"`
+	SessionFilter
 	// Cursor is where the previous page ended. It belongs to the filter of that page.
-	Cursor string `json:"cursor,omitempty"`
-	// Limit is the maximum number of sessions. The default is 50, the maximum 100.
-	Limit int `json:"limit,omitempty"`
+	Cursor string `json:"cursor,omitempty" query:"cursor" maxLength:"2000" doc:"next_cursor of the previous page, with the same filter"`
+	// Limit is the maximum number of sessions. The default is 50 (40 over HTTP), the maximum 100.
+	Limit int `json:"limit,omitempty" query:"limit" minimum:"1" maximum:"100" default:"40" doc:"The maximum number of entries. A page may have fewer even if more follow"`
 }
 
-// SessionsPage is a page of sessions, the newest first. It may be incomplete, even empty, although more follow.
-type SessionsPage struct {
+// SessionList is a page of sessions, the newest first. It may be incomplete, even empty, although more follow.
+type SessionList struct {
 	Sessions []SessionItem `json:"sessions"`
-	Next     string        `json:"next,omitempty"`
+	Next     string        `json:"next_cursor,omitempty"`
 }
 
 // SessionItem is a session in a list.
@@ -67,19 +67,19 @@ type SessionItem struct {
 
 // TranscriptRequest asks for a page of a session's transcript.
 type TranscriptRequest struct {
-	Tenant    string `json:"tenant"`
-	SessionID string `json:"session_id"`
+	Tenant    string `json:"tenant" caller:"tenant"`
+	SessionID string `json:"session_id" path:"session" names:"session" maxLength:"192" doc:"The id of the session"`
 	// Cursor is where the previous page ended.
-	Cursor string `json:"cursor,omitempty"`
+	Cursor string `json:"cursor,omitempty" query:"cursor" maxLength:"2000" doc:"next_cursor of the previous page"`
 }
 
-// TranscriptPage is a page of a transcript, at most 128 KiB. Only the first page says what the session was started with.
-type TranscriptPage struct {
+// Transcript is a page of a transcript, at most 128 KiB. Only the first page says what the session was started with.
+type Transcript struct {
 	SessionID string            `json:"session_id"`
 	ClientID  string            `json:"client_id,omitempty"`
-	Opening   *Opening          `json:"opening,omitempty"`
+	Opening   *Opening          `json:"opening,omitempty" doc:"What the session was started with; only on the first page"`
 	Entries   []TranscriptEntry `json:"entries"`
-	Next      string            `json:"next,omitempty"`
+	Next      string            `json:"next_cursor,omitempty"`
 }
 
 // Opening says what a session was started with.

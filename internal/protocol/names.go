@@ -1,5 +1,7 @@
 package protocol
 
+import "github.com/jig-run/jig"
+
 // TaskQueue is the default task queue of jig's workers.
 const TaskQueue = "jig"
 
@@ -46,47 +48,54 @@ const (
 	AttrPending = "JigPending"
 )
 
-// These activity types are started directly by clients, mostly to read. Each takes one of the request types below.
+// Read is the name of an activity that clients start directly, mostly to read, with the types of its request and its answer. Every request has a
+// member Tenant.
+type Read[Request, Answer any] string
+
+// Nothing is the answer of an activity that only checks or changes something.
+type Nothing struct{}
+
+// These activities are started directly by clients.
 const (
-	ReadStatus    = "jig.status"
-	ReadApprovals = "jig.approvals"
-	ReadEvents    = "jig.events"
-	ReadCatalog   = "jig.catalog"
-	ReadArtifact  = "jig.artifact"
-	ReadEntity    = "jig.entity"
-	WriteArtifact = "jig.upload"
-	ReadGrants    = "jig.grants"
-	ReadPauses    = "jig.pauses"
-	ReadAudit     = "jig.audit"
-	WritePause    = "jig.pause"
-	WriteResume   = "jig.resume"
+	ReadStatus    Read[StatusRequest, jig.SessionView]  = "jig.status"
+	ReadApprovals Read[ApprovalsRequest, ApprovalList]  = "jig.approvals"
+	ReadEvents    Read[EventsRequest, EventsPage]       = "jig.events"
+	ReadCatalog   Read[CatalogRequest, CatalogPage]     = "jig.catalog"
+	ReadArtifact  Read[ArtifactRequest, ArtifactChunk]  = "jig.artifact"
+	ReadEntity    Read[EntityRequest, jig.EntityStatus] = "jig.entity"
+	WriteArtifact Read[UploadRequest, Nothing]          = "jig.upload"
+	ReadGrants    Read[GrantsRequest, GrantsPage]       = "jig.grants"
+	ReadPauses    Read[PauseRequest, PauseResult]       = "jig.pauses"
+	ReadAudit     Read[AuditRequest, AuditPage]         = "jig.audit"
+	WritePause    Read[PauseRequest, PauseResult]       = "jig.pause"
+	WriteResume   Read[PauseRequest, PauseResult]       = "jig.resume"
 	// ReadInstallation reads the id of the installation.
-	ReadInstallation = "jig.installation"
+	ReadInstallation Read[InstallationRequest, string] = "jig.installation"
 	// WriteOperate records that somebody operates a schedule, and says whether they may.
-	WriteOperate = "jig.operate"
+	WriteOperate Read[OperateRequest, OperateAnswer] = "jig.operate"
 )
 
 // Activity types that clients start directly, to review approvals and recorded calls.
 const (
-	ReadPending    = "jig.pending"
-	ReadCall       = "jig.call"
-	ReadStatistics = "jig.statistics"
-	ReadBacktest   = "jig.backtest"
-	ReadPolicies   = "jig.policies"
-	ReadUsage      = "jig.usage"
-	ReadReview     = "jig.review"
+	ReadPending    Read[PendingRequest, ApprovalList]     = "jig.pending"
+	ReadCall       Read[ShowRequest, ShowPage]            = "jig.call"
+	ReadStatistics Read[StatisticsRequest, ApprovalStats] = "jig.statistics"
+	ReadBacktest   Read[BacktestRequest, BacktestPage]    = "jig.backtest"
+	ReadPolicies   Read[PoliciesRequest, PoliciesPage]    = "jig.policies"
+	ReadUsage      Read[UsageRequest, Usage]              = "jig.usage"
+	ReadReview     Read[ReviewRequest, ReviewList]        = "jig.review"
 	// ReadComparison compares a call that waits for approval with what people are shown.
-	ReadComparison = "jig.comparison"
-	ReadFits       = "jig.fits"
+	ReadComparison Read[CompareRequest, Comparison] = "jig.comparison"
+	ReadFits       Read[FitsRequest, FitsPage]      = "jig.fits"
 	// ReadVerdict rules on a call that nobody makes, and ReadCases runs the cases of a policy document.
-	ReadVerdict = "jig.verdict"
-	ReadCases   = "jig.cases"
+	ReadVerdict Read[VerdictRequest, Verdict] = "jig.verdict"
+	ReadCases   Read[CasesRequest, CasesPage] = "jig.cases"
 	// ReadRuled reads what became of the decisions of an update.
-	ReadRuled = "jig.ruled"
+	ReadRuled Read[RuledRequest, DecideResult] = "jig.ruled"
 	// ReadDocuments lists registered documents and their versions.
-	ReadDocuments = "jig.documents"
+	ReadDocuments Read[DocumentsRequest, DocumentsPage] = "jig.documents"
 	// ReadWithTool reads with one of the built-in tools that read entities, for a principal and without a session.
-	ReadWithTool = "jig.read"
+	ReadWithTool Read[ToolReadRequest, ToolReading] = "jig.read"
 )
 
 // Sweep is the activity type that closes sessions whose workflow was ended externally. Workers start it once a minute, without a workflow, so
@@ -95,8 +104,8 @@ const Sweep = "jig.sweep"
 
 // Activity types that clients start directly, to check a start before anything is started and to read what became of one.
 const (
-	CheckStart     = "jig.check"
-	ReadRecord     = "jig.record"
-	ReadSessions   = "jig.sessions"
-	ReadTranscript = "jig.transcript"
+	CheckStart     Read[CheckRequest, Nothing]         = "jig.check"
+	ReadRecord     Read[RecordRequest, RecordPage]     = "jig.record"
+	ReadSessions   Read[SessionsRequest, SessionList]  = "jig.sessions"
+	ReadTranscript Read[TranscriptRequest, Transcript] = "jig.transcript"
 )

@@ -62,11 +62,11 @@ type FitsRequest struct {
 type FitsPage struct {
 	Grant     jig.Grant     `json:"grant"`
 	Approvals []jig.Pending `json:"approvals"`
-	Next      string        `json:"next,omitempty"`
+	Next      string        `json:"next_cursor,omitempty"`
 }
 
 // GrantsPage is a page of grants, the latest first.
 type GrantsPage struct {
 	Grants []jig.Grant `json:"grants"`
-	Next   string      `json:"next,omitempty"`
+	Next   string      `json:"next_cursor,omitempty"`
 }

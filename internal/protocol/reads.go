@@ -84,10 +84,10 @@ type ApprovalsRequest struct {
 	Limit     int    `json:"limit,omitempty"`
 }
 
-// ApprovalsPage is a page of calls that wait for a person.
-type ApprovalsPage struct {
+// ApprovalList is a page of calls that wait for a person.
+type ApprovalList struct {
 	Approvals []jig.Pending `json:"approvals"`
-	Next      string        `json:"next,omitempty"`
+	Next      string        `json:"next_cursor,omitempty"`
 }
 
 // EventsRequest asks for the events after a sequence number. It waits up to Wait for the first one.

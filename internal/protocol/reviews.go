@@ -50,7 +50,7 @@ type BacktestPage struct {
 	Refused int `json:"refused,omitempty"`
 	Unknown int `json:"unknown,omitempty"`
 	// Next is the cursor of the next page. It is empty at the end.
-	Next string `json:"next,omitempty"`
+	Next string `json:"next_cursor,omitempty"`
 }
 
 // BacktestCount is the number of calls with the same three verdicts.
@@ -75,8 +75,8 @@ type ReviewRequest struct {
 	Calls []WaitingCall `json:"calls"`
 }
 
-// ReviewPage has a review of each call that still waits.
-type ReviewPage struct {
+// ReviewList has a review of each call that still waits.
+type ReviewList struct {
 	Reviews []Review `json:"reviews"`
 }
 

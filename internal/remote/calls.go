@@ -3,65 +3,43 @@ package remote
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"net/http"
+	"strconv"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// called is a call as an operation answers it.
-type called struct {
-	protocol.CallResult
-	// Held is no_worker if no worker answers.
-	Held string `json:"held"`
-}
-
 // callRequest returns the request that starts a call. It may be repeated: then it finds the call that the first one started.
 func callRequest(input protocol.CallInput, id, prefer string) request {
-	r := request{
-		method: http.MethodPost, path: "/v1/calls", repeatable: true, headers: map[string]string{},
-		body: struct {
-			ID           string            `json:"id,omitempty"`
-			Name         string            `json:"name,omitempty"`
-			Document     string            `json:"document,omitempty"`
-			DocumentName string            `json:"document_name,omitempty"`
-			Input        any               `json:"input,omitempty"`
-			Pairs        map[string]string `json:"pairs,omitempty"`
-			Source       jig.Source        `json:"source,omitempty"`
-			Unchecked    bool              `json:"unchecked,omitempty"`
-		}{id, input.Tool, input.Document, input.DocumentName, value(input.Input), input.Pairs, input.Source, !input.Check},
-	}
+	var in api.RunRequest
+	in.Prefer = prefer
+	b := &in.Body
+	b.ID, b.Name, b.Document, b.DocumentName, b.Source, b.Unchecked = id, input.Tool, input.Document, input.DocumentName, input.Source, !input.Check
+	b.Input, b.Pairs = value(input.Input), input.Pairs
 	if id == "" {
-		r.headers["Idempotency-Key"] = rand.Text()
+		in.Key = rand.Text()
 	}
-	if prefer != "" {
-		r.headers["Prefer"] = prefer
-	}
+	r := requestOf(api.RunComposition.Describe(), in)
+	r.repeatable = true
 	return r
 }
 
 // StartCall starts one call, like [client.Client.StartCall].
 func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id string) (client.Started, error) {
-	got, err := c.send(ctx, callRequest(input, id, ""))
-	if err != nil {
-		return client.Started{}, err
-	}
-	var started called
-	err = unmarshal(got.body, &started)
-	return client.Started{
-		SessionID: started.SessionID, ClientID: started.ClientID, Existing: id != "" && got.header.Get("Idempotent-Replayed") == "true",
-	}, err
+	var started api.CalledCall
+	got, err := c.do(ctx, callRequest(input, id, ""), &started)
+	return client.Started{SessionID: started.SessionID, ClientID: started.ClientID, Existing: id != "" && got.replayed()}, err
 }
 
 // Trigger runs one call and returns as soon as it has its result or waits for a person, like [client.Client.Trigger].
 func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id string) (protocol.CallResult, error) {
-	r := callRequest(input, id, "wait="+longWait)
+	r := callRequest(input, id, "wait="+strconv.Itoa(longWait))
 	for {
-		var got called
-		if err := c.decode(ctx, r, &got); err != nil {
+		var got api.CalledCall
+		if _, err := c.do(ctx, r, &got); err != nil {
 			return protocol.CallResult{}, err
 		}
 		switch {
@@ -99,27 +77,8 @@ func (c *Client) WholeResult(ctx context.Context, tenant string, r protocol.Call
 }
 
 // Record returns a call with its whole input and result, like [client.Client.Record].
-func (c *Client) Record(ctx context.Context, tenant, session, call string) (record protocol.CallRecord, err error) {
-	err = c.get(ctx, path("sessions", session, "call"), query("call", call), &record)
-	return record, err
-}
-
-// value returns a JSON value as a member of a body: nothing for none, and a text for what is not JSON, which the server refuses.
-func value(raw json.RawMessage) any {
-	switch {
-	case len(raw) == 0:
-		return nil
-	case !json.Valid(raw):
-		return string(raw)
-	}
-	return raw
-}
-
-func unmarshal(body []byte, into any) error {
-	if err := json.Unmarshal(body, into); err != nil {
-		return jig.Errorf(jig.CodeInternal, "the server's answer cannot be read: %w", err).WithHint("is it another version than this program?")
-	}
-	return nil
+func (c *Client) Record(ctx context.Context, tenant, session, id string) (protocol.CallRecord, error) {
+	return call(ctx, c, api.GetCall, api.CallPath{SessionPath: api.SessionPath{Session: session}, Call: id})
 }
 
 // isNotFound reports whether what was asked for does not exist.

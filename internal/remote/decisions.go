@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -19,22 +20,19 @@ func (c *Client) Approvals(ctx context.Context, tenant, session string) ([]jig.P
 }
 
 // Pending lists the waiting calls that match a filter, like [client.Client.Pending].
-func (c *Client) Pending(ctx context.Context, tenant string, f jig.PendingFilter, cursor string, limit int) (protocol.ApprovalsPage, error) {
-	all := protocol.ApprovalsPage{Approvals: []jig.Pending{}, Next: cursor}
+func (c *Client) Pending(ctx context.Context, tenant string, f jig.PendingFilter, cursor string, limit int) (protocol.ApprovalList, error) {
+	all := protocol.ApprovalList{Approvals: []jig.Pending{}, Next: cursor}
 	for {
 		most := maxPage
 		if limit > 0 {
 			most = min(most, limit-len(all.Approvals))
 		}
-		var page struct {
-			Approvals []jig.Pending `json:"approvals"`
-			Next      string        `json:"next_cursor"`
-		}
-		err := c.get(ctx, "/v1/approvals", query("can_decide", flag(f.For != ""), "kind", string(f.Kind), "tool", f.Tool, "agent", f.Agent,
-			"session", f.SessionID, "requested_by", f.RequestedBy, "before", moment(f.Before), "after", moment(f.After), "cursor", all.Next,
-			"limit", number(most)), &page)
+		page, err := call(ctx, c, api.ListApprovals, api.ListApprovalsRequest{
+			CanDecide: f.For != "", Kind: string(f.Kind), Tool: f.Tool, Agent: f.Agent, Session: f.SessionID, RequestedBy: f.RequestedBy,
+			Before: f.Before, After: f.After, Page: api.Page{Cursor: all.Next, Limit: most},
+		})
 		if err != nil {
-			return protocol.ApprovalsPage{}, err
+			return protocol.ApprovalList{}, err
 		}
 		again := page.Next == all.Next
 		all.Approvals, all.Next = append(all.Approvals, page.Approvals...), page.Next
@@ -48,25 +46,19 @@ func (c *Client) Pending(ctx context.Context, tenant string, f jig.PendingFilter
 const maxPage = 100
 
 // Show returns a waiting call with its whole input, like [client.Client.Show].
-func (c *Client) Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error) {
-	var found protocol.ShownCall
-	err := c.get(ctx, path("approvals", session), query("call", call), &found)
-	return found, err
+func (c *Client) Show(ctx context.Context, tenant, session, id string) (protocol.ShownCall, error) {
+	return call(ctx, c, api.GetApproval, api.CallPath{SessionPath: api.SessionPath{Session: session}, Call: id})
 }
 
 // Review says what applies now to waiting calls, like [client.Client.Review].
 func (c *Client) Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error) {
-	type ref struct {
-		Session string `json:"session_id"`
-		Call    string `json:"call"`
-	}
-	refs := make([]ref, len(calls))
+	var in api.ReviewApprovalsRequest
+	in.Body.Signs, in.Body.Calls = signs, make([]api.CallRef, len(calls))
 	for i, w := range calls {
-		refs[i] = ref{w.SessionID, w.Call}
+		in.Body.Calls[i] = api.CallRef{Session: w.SessionID, Call: w.Call}
 	}
-	var answer struct{ Reviews []protocol.Review }
-	err := c.post(ctx, "/v1/approvals:review", map[string]any{"signs": signs, "calls": refs}, &answer)
-	return answer.Reviews, err
+	list, err := call(ctx, c, api.ReviewApprovals, in)
+	return list.Reviews, err
 }
 
 // Locate returns the calls to answer when a person answers calls of a session, like [client.Client.Locate].
@@ -91,47 +83,29 @@ const noDigest = "none"
 // Decide decides about calls that wait for approval, like [client.Client.Decide]. A decision without a digest is about the call as it waits
 // now.
 func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (protocol.DecideResult, error) {
-	type item struct {
-		Session string            `json:"session_id"`
-		Call    string            `json:"call"`
-		Answer  jig.Answer        `json:"answer"`
-		Digest  string            `json:"digest"`
-		Input   any               `json:"input,omitempty"`
-		Grant   *jig.GrantRequest `json:"grant,omitempty"`
-		GrantID string            `json:"grant_id,omitempty"`
-		Reason  string            `json:"reason,omitempty"`
-		Note    string            `json:"note,omitempty"`
-		To      string            `json:"to,omitempty"`
-		Undo    bool              `json:"undo,omitempty"`
-		Token   string            `json:"token,omitempty"`
-	}
 	digests, err := c.digests(ctx, tenant, id, decisions)
 	if err != nil {
 		return protocol.DecideResult{}, err
 	}
-	items := make([]item, len(decisions))
+	var in api.DecideSeveralRequest
+	in.Body.Decisions = make([]api.SeveralItem, len(decisions))
 	for i, d := range decisions {
-		items[i] = item{
-			id, d.Call, cmp.Or(d.Answer, jig.AnswerApprove), cmp.Or(d.Digest, digests[d.Call], noDigest), value(d.Input), d.Grant, d.GrantID, d.Reason, d.Note, d.To, d.Undo, d.Token,
+		in.Body.Decisions[i] = api.SeveralItem{
+			DecisionBody: api.DecisionBody{
+				Call: d.Call, Digest: cmp.Or(d.Digest, digests[d.Call], noDigest), Input: value(d.Input), Grant: d.Grant, GrantID: d.GrantID, Reason: d.Reason,
+				Note: d.Note, Token: d.Token,
+			},
+			Session: id, Answer: cmp.Or(d.Answer, jig.AnswerApprove), To: d.To, Undo: d.Undo,
 		}
 	}
-	var answer struct {
-		Results []struct {
-			Session string `json:"session_id"`
-			jig.Ruled
-			Error *struct {
-				Code                        jig.Code
-				Detail, Reason, Field, Hint string
-			}
-		}
-	}
-	if err := c.post(ctx, "/v1/approvals:decide", map[string]any{"decisions": items}, &answer); err != nil {
+	outcomes, err := call(ctx, c, api.DecideSeveral, in)
+	if err != nil {
 		return protocol.DecideResult{}, err
 	}
 	result := protocol.DecideResult{SessionID: jig.SessionID(tenant, id)}
-	for _, r := range answer.Results {
+	for _, r := range outcomes.Results {
 		if r.Error != nil {
-			return result, jig.Errorf(r.Error.Code, "%s", r.Error.Detail).WithReason(r.Error.Reason).WithField(r.Error.Field).WithHint(r.Error.Hint)
+			return result, r.Error.Err(0)
 		}
 		result.Decisions = append(result.Decisions, r.Ruled)
 	}
@@ -161,24 +135,24 @@ func (c *Client) digests(ctx context.Context, tenant, id string, decisions []jig
 
 // Reply answers a question, like [client.Client.Reply].
 func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) (protocol.DecideResult, error) {
-	return c.rule(ctx, tenant, id, "answer", struct {
-		Call  string `json:"call"`
-		Value any    `json:"value"`
-		Note  string `json:"note,omitempty"`
-		Token string `json:"token,omitempty"`
-	}{reply.Call, value(reply.Value), reply.Note, reply.Token})
+	in := api.AnswerRequest{SessionPath: api.SessionPath{Session: id}}
+	in.Body.Call, in.Body.Value, in.Body.Note, in.Body.Token = reply.Call, value(reply.Value), reply.Note, reply.Token
+	ruled, err := call(ctx, c, api.Answer, in)
+	return only(tenant, id, ruled, err)
 }
 
 // Reconcile tells jig what happened in a call whose outcome is unknown, like [client.Client.Reconcile].
 func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error) {
-	word.By = ""
-	return c.rule(ctx, tenant, id, "reconcile", word)
+	in := api.ReconcileRequest{SessionPath: api.SessionPath{Session: id}}
+	b := &in.Body
+	b.Call, b.Outcome, b.Attempt, b.Result, b.Note, b.Token = word.Call, word.Outcome, word.Attempt, value(word.Result), word.Note, word.Token
+	ruled, err := call(ctx, c, api.Reconcile, in)
+	return only(tenant, id, ruled, err)
 }
 
-// rule sends a person's word about one call.
-func (c *Client) rule(ctx context.Context, tenant, id, operation string, body any) (protocol.DecideResult, error) {
-	var ruled jig.Ruled
-	if err := c.post(ctx, path("approvals", id, operation), body, &ruled); err != nil {
+// only returns the outcome of one decision.
+func only(tenant, id string, ruled jig.Ruled, err error) (protocol.DecideResult, error) {
+	if err != nil {
 		return protocol.DecideResult{}, err
 	}
 	return protocol.DecideResult{SessionID: jig.SessionID(tenant, id), Decisions: []jig.Ruled{ruled}}, nil

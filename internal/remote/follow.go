@@ -2,11 +2,11 @@ package remote
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -30,9 +30,9 @@ func (c *Client) Follow(ctx context.Context, o client.FollowOptions, fn func(pro
 	after, pause := o.After, firstPause
 	for {
 		began := time.Now()
-		var page eventsPage
-		err := c.get(ctx, path("sessions", o.SessionID, "events"),
-			query("after", number(after), "wait", strconv.Itoa(max(1, int(wait/time.Second))), "text", text), &page)
+		page, err := call(ctx, c, api.GetEvents, api.EventsRequest{
+			SessionPath: api.SessionPath{Session: o.SessionID}, After: after, Wait: max(1, int(wait/time.Second)), Text: text,
+		})
 		if err != nil {
 			if err := c.trouble(ctx, o, err); err != nil {
 				return err
@@ -43,7 +43,8 @@ func (c *Client) Follow(ctx context.Context, o client.FollowOptions, fn func(pro
 			pause = min(2*pause, time.Second)
 			continue
 		}
-		if err := fn(page.EventsPage); err != nil {
+		got := protocol.EventsPage{Events: page.Events, Status: page.Status, Draft: page.Draft}
+		if err := fn(got); err != nil {
 			return err
 		}
 		if n := len(page.Events); n > 0 {
@@ -52,7 +53,7 @@ func (c *Client) Follow(ctx context.Context, o client.FollowOptions, fn func(pro
 		if page.Position != "" {
 			text = page.Position
 		}
-		if page.Last() {
+		if got.Last() {
 			return nil
 		}
 		if len(page.Events) > 0 || page.Draft != nil || time.Since(began) > wait/2 {

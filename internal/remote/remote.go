@@ -4,7 +4,6 @@ package remote
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/remote/signin"
 )
@@ -249,23 +249,16 @@ func problemIn(answer *http.Response) error {
 			WithHint("set JIG_URL to the server's own address")
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
-	var p struct {
-		Code                               jig.Code
-		Title, Detail, Reason, Field, Hint string
-		Errors                             []struct{ Location, Message string }
-	}
+	var p api.Problem
 	if err != nil || json.Unmarshal(body, &p) != nil || p.Code == "" {
 		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, but not as a jig server does", answer.Status).WithReason(ReasonNoServer).
 			WithHint("is JIG_URL the address of a jig server?")
 	}
-	e := jig.Errorf(p.Code, "%s", cmp.Or(p.Detail, p.Title)).WithReason(p.Reason).WithField(p.Field).WithHint(p.Hint)
-	for _, place := range p.Errors {
-		e.Violations = append(e.Violations, jig.Violation{Pointer: place.Location, Message: place.Message})
+	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+	if err != nil {
+		seconds = 0
 	}
-	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
-		e.RetryAfter = time.Duration(seconds) * time.Second
-	}
-	return e
+	return p.Err(time.Duration(seconds) * time.Second)
 }
 
 // path joins the parts of a path, escaped.

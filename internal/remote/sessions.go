@@ -4,48 +4,41 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"net/http"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// longWait is how many seconds a request for a result waits.
-const longWait = "60"
+const (
+	// longWait is how many seconds a request for a result waits.
+	longWait = 60
+	// maxEvents is the most events of a page.
+	maxEvents = 500
+)
 
 // Start starts a session, like [client.Client.Start].
 func (c *Client) Start(ctx context.Context, o client.StartOptions) (client.Started, error) {
-	body := struct {
-		ID           string            `json:"id,omitempty"`
-		Agent        string            `json:"agent,omitempty"`
-		Document     string            `json:"document,omitempty"`
-		DocumentName string            `json:"document_name,omitempty"`
-		Task         string            `json:"task,omitempty"`
-		Input        any               `json:"input,omitempty"`
-		Pairs        map[string]string `json:"pairs,omitempty"`
-		Model        string            `json:"model,omitempty"`
-		Source       jig.Source        `json:"source,omitempty"`
-	}{o.ID, o.Agent, o.Document, o.DocumentName, o.Task, value(o.Input), o.Pairs, o.Model, o.Source}
+	var in api.StartSessionRequest
+	b := &in.Body
+	b.ID, b.Agent, b.Document, b.DocumentName, b.Task, b.Model, b.Source = o.ID, o.Agent, o.Document, o.DocumentName, o.Task, o.Model, o.Source
+	b.Input, b.Pairs = value(o.Input), o.Pairs
 	if o.Document != "" {
-		body.Agent = ""
+		b.Agent = ""
 	}
-	r := request{method: http.MethodPost, path: "/v1/sessions", body: body, repeatable: true}
 	if o.ID == "" { // an attempt that is repeated must find what the first one started
-		r.headers = map[string]string{"Idempotency-Key": rand.Text()}
+		in.Key = rand.Text()
 	}
-	got, err := c.send(ctx, r)
-	if err != nil {
-		return client.Started{}, err
-	}
-	var started client.Started
-	err = unmarshal(got.body, &struct {
-		SessionID *string `json:"session_id"`
-		ClientID  *string `json:"client_id"`
-	}{&started.SessionID, &started.ClientID})
-	started.Existing = o.ID != "" && got.header.Get("Idempotent-Replayed") == "true"
-	return started, err
+	r := requestOf(api.StartSession.Describe(), in)
+	r.repeatable = true
+	var started api.StartedSession
+	got, err := c.do(ctx, r, &started)
+	return client.Started{SessionID: started.SessionID, ClientID: started.ClientID, Existing: o.ID != "" && got.replayed()}, err
 }
+
+// replayed reports whether nothing was started because the same request was made before.
+func (r reply) replayed() bool { return r.header.Get("Idempotent-Replayed") == "true" }
 
 // Result waits until a session has ended, like [client.Client.Result].
 func (c *Client) Result(ctx context.Context, tenant, id string) (protocol.PassResult, error) {
@@ -55,85 +48,67 @@ func (c *Client) Result(ctx context.Context, tenant, id string) (protocol.PassRe
 
 // ended waits until a session has ended.
 func (c *Client) ended(ctx context.Context, id string) (r protocol.SessionResult, err error) {
-	for !r.Status.Final() {
-		r = protocol.SessionResult{}
-		if err := c.get(ctx, path("sessions", id, "result"), query("wait", longWait), &r); err != nil {
-			return r, err
-		}
+	for err == nil && !r.Status.Final() {
+		r, err = call(ctx, c, api.GetResult, api.ResultRequest{SessionPath: api.SessionPath{Session: id}, Wait: longWait})
 	}
-	return r, nil
-}
-
-// SessionResult returns what a session has come to, like [client.Client.SessionResult].
-func (c *Client) SessionResult(ctx context.Context, tenant, id string) (r protocol.SessionResult, err error) {
-	err = c.get(ctx, path("sessions", id, "result"), nil, &r)
 	return r, err
 }
 
+// SessionResult returns what a session has come to, like [client.Client.SessionResult].
+func (c *Client) SessionResult(ctx context.Context, tenant, id string) (protocol.SessionResult, error) {
+	return call(ctx, c, api.GetResult, api.ResultRequest{SessionPath: api.SessionPath{Session: id}})
+}
+
 // Status returns a session's state, like [client.Client.Status].
-func (c *Client) Status(ctx context.Context, tenant, id string) (view jig.SessionView, err error) {
-	err = c.get(ctx, path("sessions", id), nil, &view)
-	return view, err
+func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView, error) {
+	return call(ctx, c, api.GetSession, api.SessionPath{Session: id})
 }
 
 // Message sends a message to a session, like [client.Client.Message].
 func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error {
-	return c.decode(ctx, request{
-		method: http.MethodPost, path: path("sessions", id, "messages"), body: map[string]string{"text": text, "id": rand.Text()}, repeatable: true,
-	}, nil)
+	in := api.MessageRequest{SessionPath: api.SessionPath{Session: id}}
+	in.Body.Text, in.Body.ID = text, rand.Text()
+	return c.repeat(ctx, requestOf(api.SendMessage.Describe(), in))
 }
 
 // Event sends an event to a session, like [client.Client.Event]. The server names the principal of the credential.
 func (c *Client) Event(ctx context.Context, tenant, id string, e protocol.Event) error {
-	return c.decode(ctx, request{
-		method: http.MethodPost, path: path("sessions", id, "events"), repeatable: true,
-		body: protocol.Event{Name: e.Name, Data: e.Data, ID: cmp.Or(e.ID, rand.Text())},
-	}, nil)
+	in := api.EventRequest{SessionPath: api.SessionPath{Session: id}}
+	in.Body.Name, in.Body.Data, in.Body.ID = e.Name, e.Data, cmp.Or(e.ID, rand.Text())
+	return c.repeat(ctx, requestOf(api.SendEvent.Describe(), in))
+}
+
+// repeat sends a request that may be sent again, because its id makes sure that it takes effect only once.
+func (c *Client) repeat(ctx context.Context, r request) error {
+	r.repeatable = true
+	_, err := c.send(ctx, r)
+	return err
 }
 
 // CancelBecause asks a session to stop, like [client.Client.CancelBecause]. The server names the principal of the credential.
 func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason, _ string) error {
-	return c.post(ctx, path("sessions", id, "cancel"), map[string]string{"reason": reason}, nil)
+	in := api.CancelRequest{SessionPath: api.SessionPath{Session: id}, Body: &api.Cancel{Reason: reason}}
+	_, err := call(ctx, c, api.CancelSession, in)
+	return err
 }
 
 // Sessions lists sessions, like [client.Client.Sessions].
-func (c *Client) Sessions(ctx context.Context, tenant string, f protocol.SessionFilter, cursor string, limit int) (protocol.SessionsPage, error) {
-	var page struct {
-		Sessions []protocol.SessionItem `json:"sessions"`
-		Next     string                 `json:"next_cursor"`
-	}
-	err := c.get(ctx, "/v1/sessions", query("status", string(f.Status), "agent", f.Agent, "requested_by", f.RequestedBy, "reason", f.Reason, "parent", f.ParentID,
-		"children", flag(!f.Roots), "before", moment(f.Before), "after", moment(f.After), "cursor", cursor, "limit", number(limit)), &page)
-	return protocol.SessionsPage{Sessions: page.Sessions, Next: page.Next}, err
+func (c *Client) Sessions(ctx context.Context, tenant string, f protocol.SessionFilter, cursor string, limit int) (protocol.SessionList, error) {
+	return call(ctx, c, api.ListSessions, protocol.SessionsRequest{SessionFilter: f, Cursor: cursor, Limit: limit})
 }
 
 // Transcript returns a page of a transcript, like [client.Client.Transcript].
-func (c *Client) Transcript(ctx context.Context, tenant, id, cursor string) (protocol.TranscriptPage, error) {
-	var page struct {
-		protocol.TranscriptPage
-		Next string `json:"next_cursor"`
-	}
-	err := c.get(ctx, path("sessions", id, "transcript"), query("cursor", cursor), &page)
-	page.TranscriptPage.Next = page.Next
-	return page.TranscriptPage, err
-}
-
-// eventsPage is a page of events.
-type eventsPage struct {
-	protocol.EventsPage
-	Position string `json:"text_position"`
+func (c *Client) Transcript(ctx context.Context, tenant, id, cursor string) (protocol.Transcript, error) {
+	return call(ctx, c, api.GetTranscript, protocol.TranscriptRequest{SessionID: id, Cursor: cursor})
 }
 
 // Events returns a session's events, like [client.Client.Events].
 func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error) {
 	list := []jig.Event{}
 	for {
-		var page eventsPage
-		if err := c.get(ctx, path("sessions", id, "events"), query("after", number(after), "limit", "500"), &page); err != nil {
-			return nil, err
-		}
-		if len(page.Events) == 0 {
-			return list, nil
+		page, err := call(ctx, c, api.GetEvents, api.EventsRequest{SessionPath: api.SessionPath{Session: id}, After: after, Limit: maxEvents})
+		if err != nil || len(page.Events) == 0 {
+			return list, err
 		}
 		list = append(list, page.Events...)
 		after = page.Events[len(page.Events)-1].Seq
@@ -151,6 +126,6 @@ func (c *Client) Answer(ctx context.Context, tenant string, view jig.SessionView
 
 // Artifact returns a whole artifact, like [client.Client.Artifact].
 func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error) {
-	got, err := c.send(ctx, request{method: http.MethodGet, path: path("artifacts", id), headers: map[string]string{"Accept": "*/*"}, repeatable: true})
+	got, err := c.send(ctx, request{method: "GET", path: path("artifacts", id), headers: map[string]string{"Accept": "*/*"}, repeatable: true})
 	return got.body, err
 }

@@ -237,7 +237,7 @@ func TestTenants_AreSeparated(t *testing.T) {
 	}
 	require.NoError(t, w.NoteHeld(ctx, thief, id, "1.4"))
 	require.NoError(t, w.NoteHeld(ctx, thief, id, ""))
-	for _, filter := range []protocol.SessionFilter{{}, {ParentID: id}, {RequestedBy: "ana"}} {
+	for _, filter := range []protocol.SessionFilter{{}, {Children: true}, {ParentID: id}, {RequestedBy: "ana"}} {
 		sessions, _, err := w.ListSessions(ctx, thief, filter, "", 0)
 		require.NoError(t, err)
 		for _, s := range sessions {

@@ -144,7 +144,7 @@ func (db *DB) listSessions(
 	var rows []listedSessionRow
 	err = db.once(ctx, tenant, func(t *tx) {
 		list(t.queue("SessionsListed", tenant, from.At, text(from.ID), f.After, statuses, text(f.Agent), text(f.RequestedBy),
-			text(f.ParentID), f.Roots, limit+1, text(f.Reason)), &rows)
+			text(f.ParentID), !f.Children && f.ParentID == "", limit+1, text(f.Reason)), &rows)
 	})
 	if err != nil {
 		return nil, false, err

@@ -71,7 +71,7 @@ func TestListSessions_Filters(t *testing.T) {
 	child.asking(t)
 	below := child.session[len(child.session)-1:]
 	var second time.Time
-	all, _, err := w.ListSessions(t.Context(), w.tenant, protocol.SessionFilter{}, "", 0)
+	all, _, err := w.ListSessions(t.Context(), w.tenant, protocol.SessionFilter{Children: true}, "", 0)
 	require.NoError(t, err)
 	for _, item := range all {
 		if item.SessionID == works.session {
@@ -82,19 +82,19 @@ func TestListSessions_Filters(t *testing.T) {
 		filter protocol.SessionFilter
 		want   string
 	}{
-		"all":              {protocol.SessionFilter{}, below + " e d c b a"},
+		"all":              {protocol.SessionFilter{Children: true}, below + " e d c b a"},
 		"an agent":         {protocol.SessionFilter{Agent: "writer"}, "b a"},
 		"a person":         {protocol.SessionFilter{RequestedBy: "bo"}, "d b"},
-		"roots":            {protocol.SessionFilter{Roots: true}, "e d c b a"},
+		"roots":            {protocol.SessionFilter{}, "e d c b a"},
 		"children":         {protocol.SessionFilter{ParentID: parent.session}, below},
-		"for people":       {protocol.SessionFilter{Status: jig.StatusInputRequired, Roots: true}, "e a"},
+		"for people":       {protocol.SessionFilter{Status: jig.StatusInputRequired}, "e a"},
 		"working":          {protocol.SessionFilter{Status: jig.StatusWorking}, "b"},
 		"completed":        {protocol.SessionFilter{Status: jig.StatusCompleted}, "c"},
 		"failed, of bo":    {protocol.SessionFilter{Status: jig.StatusFailed, RequestedBy: "bo"}, "d"},
 		"canceled":         {protocol.SessionFilter{Status: jig.StatusCanceled}, ""},
 		"a reason":         {protocol.SessionFilter{Reason: jig.ReasonPartial}, "c"},
 		"before":           {protocol.SessionFilter{Before: second}, "a"},
-		"after":            {protocol.SessionFilter{After: second, Roots: true}, "e d c"},
+		"after":            {protocol.SessionFilter{After: second}, "e d c"},
 		"an unknown agent": {protocol.SessionFilter{Agent: "write%"}, ""},
 	} {
 		for _, limit := range []int{1, 2, 100} {

@@ -1,0 +1,159 @@
+// Package api declares the operations of jig's API, each of them once: its name, its address, the scope that it needs, where a change is recorded,
+// its documentation, and the types of its request and its response. Everything that offers an operation follows from the declaration:
+// internal/httpapi serves it and describes it in the OpenAPI document, internal/remote calls it, and the tests of both go through [All].
+//
+// A request is a struct. The tags path, query and header say where a member is sent, and the member Body is sent as JSON. Members with none of
+// these tags are not part of the HTTP request. Those with the tag caller get their value from the credential: tenant or principal. The tag names
+// holds the kind of thing that a member names, such as session; see internal/httpapi. The other tags are those of the OpenAPI document: doc, enum,
+// minimum and so on.
+//
+// An operation with an Engine is a plain read: the engine answers the request itself, and neither side needs code of its own. To add one, declare
+// it in the file of its subject, list it there, add what answers it in package activities, and serve it in internal/httpapi.
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// Operation describes an operation of the API.
+type Operation struct {
+	Name, Method, Path string
+	Tag                Tag
+	// Scope is the scope that a credential needs; empty if every valid one will do. OrScope is a scope that does as well; empty if there is none.
+	Scope, OrScope string
+	// Embed is the kind of embed token that may be used, within what it is for; empty if no embed token will do.
+	Embed Embed
+	// Record says where a change is recorded; empty for operations that only read.
+	Record Record
+	// Summary and Details are the texts in the OpenAPI document.
+	Summary, Details string
+	// Status is the usual status of success, and Also describes the other ones. Default: 200.
+	Status int
+	Also   map[int]string
+	// Fails lists the statuses of the operation's own errors, besides those of every operation.
+	Fails []int
+}
+
+// Op is an operation with the types of its request and its response.
+type Op[Request, Response any] struct {
+	Operation
+	// Engine is the read with which the engine answers the operation; empty if the server has code for it.
+	Engine protocol.Read[Request, Response]
+}
+
+// Describe returns the operation without its types.
+func (o Op[Request, Response]) Describe() Operation { return o.Operation }
+
+// Types returns the types of the operation's request and response.
+func (o Op[Request, Response]) Types() (request, response reflect.Type) {
+	return reflect.TypeFor[Request](), reflect.TypeFor[Response]()
+}
+
+// Read returns the name of the read with which the engine answers the operation; empty if there is none.
+func (o Op[Request, Response]) Read() string { return string(o.Engine) }
+
+// Any is an operation of any types.
+type Any interface {
+	Describe() Operation
+	Types() (request, response reflect.Type)
+	Read() string
+}
+
+// All lists the operations.
+func All() []Any { return slices.Concat(sessions(), calls(), approvals()) }
+
+// Asker answers plain reads: the client of the engine, which asks it under the name, or the client of the HTTP API.
+type Asker interface {
+	Ask(ctx context.Context, name string, request, response any) error
+}
+
+// Ask makes a plain read.
+func Ask[Request, Response any](ctx context.Context, a Asker, o Op[Request, Response], request Request) (response Response, err error) {
+	err = a.Ask(ctx, o.Read(), request, &response)
+	return response, err
+}
+
+// Tag is a group of operations in the OpenAPI document.
+type Tag string
+
+// The groups.
+const (
+	Sessions  Tag = "Sessions"
+	Calls     Tag = "Calls"
+	Approvals Tag = "Approvals"
+	Tools     Tag = "Tools"
+	Documents Tag = "Documents"
+	Policies  Tag = "Policies"
+	Entities  Tag = "Entities"
+	Operate   Tag = "Operations"
+	Schedules Tag = "Schedules"
+	Identity  Tag = "Identity"
+)
+
+// Embed is a kind of embed token.
+type Embed string
+
+// The kinds.
+const (
+	EmbedSession Embed = "session"
+	EmbedTool    Embed = "tool"
+)
+
+// Record says where a change is recorded.
+type Record string
+
+// The records. A change by a call is recorded as a call is: in the log and the ledger of its session, with its approvals in the audit.
+const (
+	RecordSession Record = "session"
+	RecordAudit   Record = "audit"
+	RecordCall    Record = "call"
+	// RecordTemporal is the history of the workflow or the schedule in Temporal.
+	RecordTemporal Record = "temporal"
+	// RecordKey is the API key itself, which says who created and who revoked it.
+	RecordKey Record = "api_key"
+	// RecordEmbed is the embed token, in the same way.
+	RecordEmbed Record = "embed_token"
+)
+
+// repeated describes the status of a request that starts something and was made before.
+func repeated() map[int]string {
+	return map[int]string{http.StatusOK: "The same request was made before; nothing was started"}
+}
+
+// Running describes the status of a request whose session or call has not ended.
+func Running() map[int]string { return map[int]string{http.StatusAccepted: "Not ended yet"} }
+
+// Names of the tags of requests.
+const (
+	// tagCaller marks a member whose value comes from the credential.
+	tagCaller = "caller"
+	// TagNames marks a member that names something of a tenant. Its value is the kind of that thing, such as session. {member} means that another
+	// member of the same object, or another parameter of the path, holds the kind.
+	TagNames = "names"
+)
+
+// Bind sets the members of a request, which must be a pointer, that come from the credential, and completes the ids of sessions among its other
+// members: a client may leave out the tenant's prefix.
+func Bind(request any, tenant string, who jig.Principal) {
+	value := reflect.ValueOf(request).Elem()
+	for _, field := range reflect.VisibleFields(value.Type()) {
+		if field.Anonymous || field.Type.Kind() != reflect.String {
+			continue
+		}
+		member := value.FieldByIndex(field.Index)
+		switch {
+		case field.Tag.Get(tagCaller) == "tenant":
+			member.SetString(tenant)
+		case field.Tag.Get(tagCaller) == "principal":
+			member.SetString(who.ID)
+		case field.Tag.Get(TagNames) == "session" && member.String() != "":
+			member.SetString(jig.SessionID(tenant, member.String()))
+		}
+	}
+}
