@@ -39,8 +39,8 @@ func nothing[Q any](do func(context.Context, Q) error) func(context.Context, Q) 
 }
 
 // Answers lists what answers the requests of clients.
-func (a *Activities) Answers() []Answer {
-	return append(a.StoreAnswers(),
+func Answers(a *Activities) []Answer {
+	return append(StoreAnswers(a),
 		answer(a, protocol.ReadApprovals, a.ListApprovals),
 		answer(a, protocol.ReadCatalog, a.ListCatalog),
 		answer(a, protocol.WriteArtifact, nothing(a.Upload)),
@@ -68,7 +68,7 @@ func (a *Activities) Answers() []Answer {
 }
 
 // StoreAnswers lists what answers requests from the store alone. The server answers them itself.
-func (a *Activities) StoreAnswers() []Answer {
+func StoreAnswers(a *Activities) []Answer {
 	return []Answer{
 		answer(a, protocol.ReadStatus, a.Status),
 		answer(a, protocol.ReadEvents, a.ListEvents),

@@ -58,7 +58,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named("EndChild", a.EndChild)
 
 	named(protocol.Sweep, a.Sweep)
-	for _, answer := range a.Answers() {
+	for _, answer := range activities.Answers(a) {
 		named(answer.Name, answer.Activity)
 	}
 	for _, tool := range tools {

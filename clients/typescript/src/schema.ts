@@ -1794,7 +1794,7 @@ export interface components {
             call: string;
             session_id: string;
         };
-        CallTool: {
+        CallToolBody: {
             /** @description An id of your own for the session of the call, unique in the tenant */
             id?: string;
             /** @description The arguments, an object that fits the tool's schema */
@@ -4221,7 +4221,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallTool"];
+                "application/json": components["schemas"]["CallToolBody"];
             };
         };
         responses: {
@@ -4392,7 +4392,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallTool"];
+                "application/json": components["schemas"]["CallToolBody"];
             };
         };
         responses: {
@@ -16284,7 +16284,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallTool"];
+                "application/json": components["schemas"]["CallToolBody"];
             };
         };
         responses: {
@@ -16457,7 +16457,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallTool"];
+                "application/json": components["schemas"]["CallToolBody"];
             };
         };
         responses: {
@@ -16628,7 +16628,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallTool"];
+                "application/json": components["schemas"]["CallToolBody"];
             };
         };
         responses: {
