@@ -35,7 +35,9 @@ func answer[Q, A any](a *Activities, name protocol.Read[Q, A], do func(context.C
 
 // nothing turns a function without an answer into one for [answer].
 func nothing[Q any](do func(context.Context, Q) error) func(context.Context, Q) (protocol.Nothing, error) {
-	return func(ctx context.Context, request Q) (protocol.Nothing, error) { return protocol.Nothing{}, do(ctx, request) }
+	return func(ctx context.Context, request Q) (protocol.Nothing, error) {
+		return protocol.Nothing{}, do(ctx, request)
+	}
 }
 
 // Answers lists what answers the requests of clients.
