@@ -28,9 +28,9 @@ func registrar(t *testing.T) *office {
 		check := func(context.Context, string, spec.Document, []jig.Tool) error { return nil }
 		typeOf := func(context.Context, string, string) (entity.Type, bool, error) { return entity.Type{}, false, nil }
 		known := func(context.Context, string) (spec.Catalog, error) { return spec.Catalog{}, nil }
-		o.extra = append(o.extra, catalog.Tools(catalog.Options{Store: o.db, KindOf: current.StoredKind, Check: check, TypeOf: typeOf, Known: known})...)
+		o.extra = append(o.extra, catalog.Tools(catalog.Options{Store: o.db, Check: check, TypeOf: typeOf, Known: known})...)
 		o.extra = append(o.extra, bundles.Tools(bundles.Options{
-			Store: o.db, KindOf: current.StoredKind, Check: check, TypeOf: typeOf,
+			Store: o.db, Check: check, TypeOf: typeOf,
 			Known: func(ctx context.Context, tenant, _ string) (spec.Catalog, error) { return known(ctx, tenant) },
 		})...)
 	})

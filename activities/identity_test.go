@@ -167,7 +167,7 @@ func (o *office) govern(t *testing.T, rules string) {
 	t.Helper()
 	doc, problems := spec.Load("policy.yaml", []byte("kind: policy\nname: p\nrules:\n"+rules))
 	require.Empty(t, problems)
-	compiled, err := policy.Compile(*doc.Policy, doc.Version)
+	compiled, err := policy.Compile(*doc.Policy(), doc.Version)
 	require.NoError(t, err)
 	o.rules = policy.NewSet(compiled)
 }

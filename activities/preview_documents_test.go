@@ -21,7 +21,6 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
-	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -81,10 +80,10 @@ func newCabinet(t *testing.T, seed uint64) *cabinet {
 		check := func(context.Context, string, spec.Document, []jig.Tool) error { return nil }
 		typeOf := func(context.Context, string, string) (entity.Type, bool, error) { return entity.Type{}, false, nil }
 		o.extra = append(catalog.Tools(catalog.Options{
-			Store: s, KindOf: current.StoredKind, Check: check, TypeOf: typeOf,
+			Store: s, Check: check, TypeOf: typeOf,
 			Known: func(context.Context, string) (spec.Catalog, error) { return spec.Catalog{}, nil },
 		}), bundles.Tools(bundles.Options{
-			Store: s, KindOf: current.StoredKind, Check: check, TypeOf: typeOf,
+			Store: s, Check: check, TypeOf: typeOf,
 			Known: func(context.Context, string, string) (spec.Catalog, error) { return spec.Catalog{}, nil },
 		})...)
 	})

@@ -54,7 +54,7 @@ func isSpec(tool jig.Tool) bool { return childOf(tool) == ChildComposition }
 
 // isDocument reports whether a tool is a document, not code.
 func isDocument(tool jig.Tool) bool {
-	return isSpec(tool) || tool.Implementation == jig.ImplementationThin
+	return !slices.Contains([]string{"", "go", jig.ImplementationPerson, ChildAgent, ChildExtraction, startsExtraction}, tool.Implementation)
 }
 
 // contract is a tool's contract, together with the code or the document that answers its calls.

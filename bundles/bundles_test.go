@@ -45,9 +45,9 @@ func TestAgents(t *testing.T) {
 			continue
 		}
 		names = append(names, doc.Name)
-		require.NotEmpty(t, doc.Agent.Description, doc.Path)
-		require.NotEmpty(t, doc.Agent.Instructions, doc.Path)
-		require.Equal(t, doc.Agent.Version, doc.Version)
+		require.NotEmpty(t, doc.Agent().Description, doc.Path)
+		require.NotEmpty(t, doc.Agent().Instructions, doc.Path)
+		require.Equal(t, doc.Agent().Version, doc.Version)
 	}
 	require.Contains(t, names, "dependency-review")
 }
@@ -114,15 +114,15 @@ func TestExamples_HaveDescriptions(t *testing.T) {
 	kinds := map[spec.Kind]int{}
 	for _, doc := range docs {
 		kinds[doc.Kind]++
-		if doc.Execution == nil {
+		if doc.Execution() == nil {
 			continue
 		}
 		require.NoError(t, jig.CheckToolName(doc.Name), doc.Path)
-		require.Greater(t, len(doc.Execution.Description), 100, doc.Path)
-		for name, member := range membersOf(t, doc.Execution.Tool.InputSchema) {
+		require.Greater(t, len(doc.Execution().Description), 100, doc.Path)
+		for name, member := range membersOf(t, doc.Execution().Tool.InputSchema) {
 			require.NotEmpty(t, member.Description, "%s: %s", doc.Path, name)
 		}
-		require.NotEmpty(t, spec.Explain(*doc.Execution).Text(), doc.Path)
+		require.NotEmpty(t, spec.Explain(*doc.Execution()).Text(), doc.Path)
 	}
 	require.GreaterOrEqual(t, kinds[spec.KindComposition], 6)
 	require.Positive(t, kinds[spec.KindPrompt])

@@ -21,10 +21,10 @@ func TestConsultingBundle_IsComplete(t *testing.T) {
 	for _, doc := range theBundle(t, "consulting").Documents {
 		got[doc.Name] = doc.Kind
 		if doc.Kind == spec.KindThinTool {
-			require.Equal(t, "consulting", doc.Execution.Thin.Bundle, doc.Name)
+			require.Equal(t, "consulting", doc.Execution().Thin().Bundle, doc.Name)
 		}
-		if doc.Execution != nil {
-			require.Contains(t, []jig.Permission{jig.PermissionRead, jig.PermissionDraft}, doc.Execution.Tool.Permission, doc.Name)
+		if doc.Execution() != nil {
+			require.Contains(t, []jig.Permission{jig.PermissionRead, jig.PermissionDraft}, doc.Execution().Tool.Permission, doc.Name)
 		}
 	}
 	require.Equal(t, map[string]spec.Kind{
@@ -44,7 +44,7 @@ func TestExecutiveSummaryIsLayered(t *testing.T) {
 	var summary *entity.Type
 	for _, doc := range theBundle(t, "consulting").Documents {
 		if doc.Name == "executive_summary" {
-			summary = doc.EntityType
+			summary = doc.EntityType()
 		}
 	}
 	require.NotNil(t, summary)
@@ -90,7 +90,7 @@ func compose(t *testing.T, input string) (out summaryText) {
 	var composer *jig.Agent
 	for _, doc := range theBundle(t, "consulting").Documents {
 		if doc.Name == "executive-summary-composer" {
-			composer = doc.Agent
+			composer = doc.Agent()
 		}
 	}
 	require.NotNil(t, composer)

@@ -36,7 +36,7 @@ func TestDependencyReviewBundle_IsComplete(t *testing.T) {
 	for _, doc := range theBundle(t, "dependency-review").Documents {
 		got[doc.Name] = doc.Kind
 		if doc.Kind == spec.KindThinTool {
-			require.Equal(t, "dependency-review", doc.Execution.Thin.Bundle, doc.Name)
+			require.Equal(t, "dependency-review", doc.Execution().Thin().Bundle, doc.Name)
 		}
 	}
 	require.Equal(t, map[string]spec.Kind{
@@ -54,7 +54,7 @@ func TestReviewIsLayered(t *testing.T) {
 	var review *entity.Type
 	for _, doc := range theBundle(t, "dependency-review").Documents {
 		if doc.Name == "review" {
-			review = doc.EntityType
+			review = doc.EntityType()
 		}
 	}
 	require.NotNil(t, review)
@@ -92,7 +92,7 @@ func write(t *testing.T, modules ...map[string]any) prose {
 	var writer *jig.Agent
 	for _, doc := range theBundle(t, "dependency-review").Documents {
 		if doc.Name == "review-writer" {
-			writer = doc.Agent
+			writer = doc.Agent()
 		}
 	}
 	require.NotNil(t, writer)

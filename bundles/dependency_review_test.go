@@ -39,7 +39,7 @@ func newSession(t *testing.T, input string) *session {
 	}}
 	for _, doc := range agents {
 		if doc.Name == "dependency-review" {
-			s.agent = doc.Agent
+			s.agent = doc.Agent()
 		}
 	}
 	require.NotNil(t, s.agent)

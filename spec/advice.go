@@ -27,11 +27,10 @@ const shortDescription = 20
 // Advise returns warnings about documents: descriptions that say nothing or contradict the schemas, names that models may confuse with
 // other names in the documents or the catalog, and policy rules that fail on tools that their author did not think of.
 func Advise(docs []Document, c Catalog) Problems {
-	known := map[string]bool{}
+	a := advisor{names: knownNames(docs, c), tools: map[string]bool{}}
 	for i := range c.Tools {
-		known[c.Tools[i].Name] = true
+		a.tools[c.Tools[i].Name] = true
 	}
-	var a advisor
 	for i := range docs {
 		doc := &docs[i]
 		a.say = func(key string, code ProblemCode, hint, format string, args ...any) {
@@ -39,25 +38,13 @@ func Advise(docs []Document, c Catalog) Problems {
 			p.Severity = SeverityWarning
 			a.problems = append(a.problems, p)
 		}
-		switch {
-		case doc.Execution != nil:
-			x := doc.Execution
-			a.description(x.Name, x.Description)
-			a.contradictions(x.Tool, a.knownNames(docs, c))
-			if callable(x) {
-				known[x.Name] = true
-			}
-		case doc.Agent != nil:
-			a.description(doc.Agent.Name, doc.Agent.Description)
-		case doc.Skill != nil:
-			a.description(doc.Skill.Name, doc.Skill.Description)
-		case doc.Policy != nil:
-			a.problems = append(a.problems, adviseRules(doc)...)
+		if advise := doc.row().advise; advise != nil {
+			advise(&a, doc)
 		}
 	}
-	alike := similarNames(slices.Sorted(maps.Keys(known)))
+	alike := similarNames(slices.Sorted(maps.Keys(a.tools)))
 	for i := range docs {
-		if x := docs[i].Execution; x != nil && callable(x) && len(alike[x.Name]) > 0 {
+		if x := docs[i].Execution(); x != nil && callable(x) && len(alike[x.Name]) > 0 {
 			p := problemAt(&docs[i], (*place)(nil).key("name"), ProblemSimilarName, similarHint, "%s is easily taken for %s", x.Name, strings.Join(alike[x.Name], ", "))
 			p.Severity = SeverityWarning
 			a.problems = append(a.problems, p)
@@ -104,27 +91,38 @@ func AdviseTools(tools []jig.Tool) Problems {
 type advisor struct {
 	problems Problems
 	say      func(key string, code ProblemCode, hint, format string, args ...any)
-	names    map[string]bool
+	// names are the names that a description may mention without meaning a parameter. tools are those of all tools.
+	names, tools map[string]bool
 }
 
-// knownNames returns the names that a description may mention without meaning a parameter.
-func (a *advisor) knownNames(docs []Document, c Catalog) map[string]bool {
-	if a.names != nil {
-		return a.names
+func (a *advisor) execution(doc *Document) {
+	x := doc.Execution()
+	a.description(x.Name, x.Description)
+	a.contradictions(x.Tool, a.names)
+	if callable(x) {
+		a.tools[x.Name] = true
 	}
-	a.names = map[string]bool{}
+}
+
+func (a *advisor) agent(doc *Document) { a.description(doc.Name, doc.Agent().Description) }
+
+func (a *advisor) skill(doc *Document) { a.description(doc.Name, doc.Skill().Description) }
+
+func (a *advisor) policy(doc *Document) { a.problems = append(a.problems, adviseRules(doc)...) }
+
+// knownNames returns the names of tools and documents.
+func knownNames(docs []Document, c Catalog) map[string]bool {
+	names := map[string]bool{}
 	for i := range docs {
-		addNames(a.names, docs[i].Name)
+		addNames(names, docs[i].Name)
 	}
 	for i := range c.Tools {
-		addNames(a.names, c.Tools[i].Name)
+		addNames(names, c.Tools[i].Name)
 	}
-	for _, list := range [][]string{c.Agents, c.Skills} {
-		for _, name := range list {
-			addNames(a.names, name)
-		}
+	for _, name := range slices.Concat(c.Agents, c.Skills) {
+		addNames(names, name)
 	}
-	return a.names
+	return names
 }
 
 // addNames adds a name and its parts: a tool of the category cms may well mention `cms`.

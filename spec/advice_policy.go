@@ -19,7 +19,7 @@ func adviseRules(doc *Document) Problems {
 		return nil //nolint:nilerr // without an environment there is no advice to give
 	}
 	var problems Problems
-	for i, rule := range doc.Policy.Rules {
+	for i, rule := range doc.Policy().Rules {
 		if rule.Verdict == jig.VerdictRun { // such a rule is ignored when it fails
 			continue
 		}

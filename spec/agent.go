@@ -3,7 +3,6 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -58,38 +57,19 @@ func (p passes) number() int {
 // ParseAgent reads an agent document: Markdown with YAML front matter. document is the file name for error messages. The error is a
 // [Problems] with everything that is wrong.
 func ParseAgent(document string, body []byte) (jig.Agent, error) {
-	agent, problems := CheckAgent(document, body)
-	if err := problems.OrNil(); err != nil {
-		return jig.Agent{}, err
-	}
-	return agent, nil
+	return loadAs[jig.Agent](KindAgent, document, body)
 }
 
 // CheckAgent reads an agent document and also returns warnings. The agent is usable only if no problem is an error.
 func CheckAgent(document string, body []byte) (jig.Agent, Problems) {
-	d := newDecoder(document)
-	agent := d.agent(body)
-	d.problems.Sort()
-	return agent, d.problems
+	doc, problems := KindAgent.row().load(document, body)
+	return *doc.Agent(), problems
 }
 
-func (d *decoder) agent(body []byte) jig.Agent {
-	head, text, ok := d.frontMatter(body)
-	if !ok {
-		return jig.Agent{}
-	}
-	tree := d.parseTree(head)
-	if tree == nil {
-		return jig.Agent{}
-	}
-	var h agentHead
-	d.into(tree, "", reflect.ValueOf(&h).Elem())
-	if tree.kind != kindMap {
-		return jig.Agent{}
-	}
-	d.checkHead(h, text)
+func (d *decoder) agent(h agentHead, s source) jig.Agent {
+	d.checkHead(h, s.text)
 	agent := jig.Agent{
-		Name: h.Name, Description: h.Description, Version: versionOf(KindAgent, body), Model: h.Model, Instructions: text,
+		Name: h.Name, Description: h.Description, Version: s.version, Model: h.Model, Instructions: s.text,
 		Tools: h.Tools, Agents: h.Agents, Models: h.Models, InputSchema: h.InputSchema,
 		Limits: jig.Limits{
 			MaxPasses: h.MaxPasses, MaxParallelCalls: h.MaxParallelCalls, PassesPerRun: h.PassesPerRun.number(), TokenBudget: h.TokenBudget,
@@ -105,9 +85,6 @@ func (d *decoder) agent(body []byte) jig.Agent {
 
 // checkHead checks rules that involve more than one key.
 func (d *decoder) checkHead(h agentHead, text string) {
-	if h.Kind != "" && h.Kind != string(KindAgent) {
-		d.at("kind", ProblemUnknownKind, "remove the key", "a Markdown document with front matter is an agent, not %q", h.Kind)
-	}
 	if h.Name == jig.CallAgent {
 		d.at("name", ProblemBadName, "give it another name", "%q is reserved for single calls, which no agent makes", h.Name)
 	}

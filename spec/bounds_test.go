@@ -24,15 +24,15 @@ func allOf(body string) spec.Problems {
 	}
 	problems = append(problems, spec.Check([]spec.Document{doc}, spec.Catalog{EntityTypes: anyType})...)
 	switch {
-	case doc.Execution != nil:
+	case doc.Execution() != nil:
 		problems = append(problems, spec.CheckShapes(doc, anyShape)...)
-		e := spec.Explain(*doc.Execution)
+		e := spec.Explain(*doc.Execution())
 		_, _ = e.Text(), e.Mermaid()
-	case doc.EntityType != nil:
-		e := spec.ExplainEntityType(*doc.EntityType)
+	case doc.EntityType() != nil:
+		e := spec.ExplainEntityType(*doc.EntityType())
 		_, _ = e.Text(), e.Mermaid()
-		entity.FilterFields(*doc.EntityType)
-		spec.ContentSchema(*doc.EntityType)
+		entity.FilterFields(*doc.EntityType())
+		spec.ContentSchema(*doc.EntityType())
 	}
 	return problems
 }

@@ -2,9 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"reflect"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/expr"
@@ -64,29 +61,10 @@ type budgetRule struct {
 // LoadBudget reads a document of kind budget, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
 // everything that is wrong.
 func LoadBudget(document string, body []byte) (Budget, error) {
-	d := newDecoder(document)
-	b := d.budget(body)
-	d.problems.Sort()
-	if err := d.problems.OrNil(); err != nil {
-		return Budget{}, err
-	}
-	return b, nil
+	return loadAs[Budget](KindBudget, document, body)
 }
 
-func (d *decoder) budget(body []byte) Budget {
-	tree := d.parseTree(plainJSON(body))
-	if tree == nil {
-		return Budget{}
-	}
-	d.places[""] = tree
-	if !d.is(tree, "", kindMap) {
-		return Budget{}
-	}
-	var b Budget
-	d.into(tree, "", reflect.ValueOf(&b).Elem())
-	if b.Kind != "" && b.Kind != string(KindBudget) {
-		d.at("kind", ProblemUnknownKind, "write kind: budget", "this is read as a budget, not %q", b.Kind)
-	}
+func (d *decoder) budget(b Budget, _ source) Budget {
 	if len(b.Prices.Models)+len(b.Prices.Tools)+len(b.Limits) == 0 && len(d.problems) == 0 {
 		d.at("", ProblemMissingKey, "add prices or limits", "the budget has neither prices nor limits")
 	}
@@ -185,23 +163,4 @@ func (d *decoder) checkBudgetExpressions(limits []BudgetLimit) {
 			check(indexPath(path+".exhausted", j)+".when", rule.When)
 		}
 	}
-}
-
-// budgetShape adds to the schema of a budget the rules that the Go types do not express.
-func budgetShape(schema *jsonschema.Schema) {
-	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindBudget))
-	schema.AnyOf = []*jsonschema.Schema{{Required: []string{"prices"}}, {Required: []string{"limits"}}}
-	amount := func(s *jsonschema.Schema) { s.Minimum, s.Maximum = new(0.0), new(float64(maxAmount)) }
-	for _, key := range []string{"input", "output", "cached_input", "cache_write", "call"} {
-		amount(schema.Properties["prices"].Properties["models"].Items.Properties[key])
-	}
-	amount(schema.Properties["prices"].Properties["tools"].Items.Properties["call"])
-	limit := schema.Properties["limits"].Items
-	limit.Properties["cost"].Maximum = new(float64(maxAmount))
-	limit.Properties["cost"].ExclusiveMinimum = new(0.0)
-	limit.AnyOf = []*jsonschema.Schema{{Required: []string{"tokens"}}, {Required: []string{"cost"}}}
-	rule := limit.Properties["exhausted"].Items
-	rule.If = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"action": {Const: jsonschema.Ptr[any](string(budget.ActionDegrade)), Description: "A rule that degrades names the model."}}}
-	rule.Then = &jsonschema.Schema{Required: []string{"model"}}
-	rule.Else = &jsonschema.Schema{Not: &jsonschema.Schema{Required: []string{"model"}}}
 }

@@ -27,8 +27,8 @@ limits:
 `))
 	require.Empty(t, problems)
 	require.Equal(t, spec.KindBudget, doc.Kind)
-	require.NotNil(t, doc.Budget.Prices.Models[0].CachedInput, "a price of 0 is not the default")
-	require.Nil(t, doc.Budget.Prices.Models[0].CacheWrite)
+	require.NotNil(t, doc.Budget().Prices.Models[0].CachedInput, "a price of 0 is not the default")
+	require.Nil(t, doc.Budget().Prices.Models[0].CacheWrite)
 	require.Equal(t, `budget spending
 Research.
 it has prices of 1 models and 0 tools, in EUR
@@ -36,7 +36,7 @@ per-day: the tenant may use 50.00 EUR a day
   then: the session stops
 large: each agent may use 1000 tokens and 0.50 EUR in total, counting calls for which model.startsWith('anthropic/')
   then: the session waits for a person if agent.name == 'a'; else openai/small answers instead
-`, spec.ExplainBudget(*doc.Budget))
+`, explained(doc))
 }
 
 func TestBudget_Problems(t *testing.T) {

@@ -2,9 +2,9 @@ package spec
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"path"
-	"reflect"
 	"slices"
 
 	"github.com/jig-run/jig/internal/bundle"
@@ -39,17 +39,7 @@ type Bundle struct {
 	Hash string
 }
 
-func (d *decoder) bundle(body []byte) bundle.Manifest {
-	tree := d.parseTree(plainJSON(body))
-	if tree == nil {
-		return bundle.Manifest{}
-	}
-	d.places[""] = tree
-	if !d.is(tree, "", kindMap) {
-		return bundle.Manifest{}
-	}
-	var h bundleHead
-	d.into(tree, "", reflect.ValueOf(&h).Elem())
+func (d *decoder) bundle(h bundleHead, _ source) bundle.Manifest {
 	d.distinct("requires", h.Requires)
 	for i, name := range h.Requires {
 		if name == h.Name && name != "" {
@@ -65,7 +55,7 @@ func (d *decoder) bundle(body []byte) bundle.Manifest {
 func LoadBundle(fsys fs.FS, root string) (Bundle, Problems) {
 	docs, problems := LoadFS(fsys, root)
 	top := path.Join(root, BundleFile)
-	if i := slices.IndexFunc(docs, func(doc Document) bool { return doc.Path == top }); i < 0 || docs[i].Kind != KindBundle {
+	if i := slices.IndexFunc(docs, func(doc Document) bool { return doc.Path == top }); i < 0 || docs[i].Bundle() == nil {
 		problems = append(problems, noManifest(top))
 		problems.Sort()
 		return Bundle{Documents: docs}, problems
@@ -79,12 +69,12 @@ func LoadBundle(fsys fs.FS, root string) (Bundle, Problems) {
 // BundleOf makes a bundle from parsed documents, exactly one of which must be of kind bundle. It does not repeat problems that were reported
 // when the documents were read.
 func BundleOf(docs []Document) (Bundle, Problems) {
-	if !slices.ContainsFunc(docs, func(doc Document) bool { return doc.Kind == KindBundle }) {
+	if !slices.ContainsFunc(docs, func(doc Document) bool { return doc.Bundle() != nil }) {
 		return Bundle{Documents: docs}, Problems{noManifest(BundleFile)}
 	}
 	first := true
 	return bundleOf(docs, func(doc *Document) bool {
-		is := doc.Kind == KindBundle && first
+		is := doc.Bundle() != nil && first
 		first = first && !is
 		return is
 	})
@@ -105,9 +95,7 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 	for i := range docs {
 		if doc := &docs[i]; manifest == nil && isManifest(doc) {
 			manifest = doc
-			if doc.Bundle != nil {
-				b.Manifest = *doc.Bundle
-			}
+			b.Manifest = *doc.Bundle()
 		}
 	}
 	report := func(doc *Document, key, hint, format string, args ...any) {
@@ -118,18 +106,14 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 		if doc == manifest {
 			continue
 		}
-		switch {
-		case doc.Kind == KindBundle:
-			report(doc, "kind", "remove it, and list that bundle under requires of "+manifest.Path, "a bundle cannot contain another bundle")
-		case doc.Kind == KindTenant:
-			report(doc, "kind", "register it for the tenant by itself: jig catalog add "+doc.Path, "a bundle cannot change a tenant's settings")
-		case doc.Execution != nil && doc.Execution.Thin != nil && !manifest.broken:
-			if name := doc.Execution.Thin.Bundle; name != "" && name != b.Manifest.Name && !slices.Contains(b.Manifest.Requires, name) {
-				report(doc, "bundle", "write bundle: "+b.Manifest.Name+", or add "+name+" to requires of "+manifest.Path,
-					"the tool belongs to the bundle %q, which this bundle does not require", name)
-			}
+		if no := doc.Kind.row().unbundled; no.why != "" {
+			report(doc, "kind", fmt.Sprintf(no.hint, doc.Path, manifest.Path), "%s", no.why)
 		}
-		if doc.Kind != KindBundle {
+		if name := doc.bundle(); name != "" && !manifest.broken && name != b.Manifest.Name && !slices.Contains(b.Manifest.Requires, name) {
+			report(doc, "bundle", "write bundle: "+b.Manifest.Name+", or add "+name+" to requires of "+manifest.Path,
+				"the tool belongs to the bundle %q, which this bundle does not require", name)
+		}
+		if doc.Bundle() == nil {
 			b.Documents = append(b.Documents, *doc)
 		}
 	}
@@ -139,6 +123,15 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 	b.Hash = bundleHash(*manifest, b.Documents)
 	problems.Sort()
 	return b, problems
+}
+
+// bundle returns the bundle that an execution spec belongs to; "" if it says none.
+func (d Document) bundle() string {
+	x := d.Execution()
+	if x == nil || x.Kind.execution().bundle == nil {
+		return ""
+	}
+	return x.Kind.execution().bundle(*x)
 }
 
 // bundleHash returns the hash of a bundle: the SHA-256 of the RFC 8785 JSON of {"documents": [{"kind", "name", "version"}, …], "manifest":

@@ -223,11 +223,11 @@ func FuzzBundle(f *testing.F) {
 			require.NotEmpty(t, p.Message)
 			require.NotEmpty(t, p.Code)
 		}
-		if doc.Bundle == nil || problems.OrNil() != nil {
+		if doc.Bundle() == nil || problems.OrNil() != nil {
 			return
 		}
-		require.NoError(t, doc.Bundle.Check())
-		require.Equal(t, *doc.Bundle, b.Manifest)
+		require.NoError(t, doc.Bundle().Check())
+		require.Equal(t, *doc.Bundle(), b.Manifest)
 		require.Len(t, b.Hash, 64)
 		requirePlain(t, spec.ExplainBundle(b.Manifest, b.Documents))
 	})

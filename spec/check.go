@@ -45,6 +45,26 @@ type Catalog struct {
 	Whitelists map[string][]string
 }
 
+// Without returns the catalog without some documents. gone gets the kinds under which they are stored.
+func (c Catalog) Without(gone func(stored, name string) bool) Catalog {
+	names := func(list []string, kind Kind) []string {
+		return without(list, func(name string) bool { return gone(kind.Stored(), name) })
+	}
+	c.Agents, c.Skills = names(c.Agents, KindAgent), names(c.Skills, KindSkill)
+	c.Tools = without(c.Tools, func(t jig.Tool) bool {
+		kind := Kind(t.Implementation)
+		return kind.IsExecution() && gone(kind.Stored(), t.Name)
+	})
+	c.Specs = without(c.Specs, func(x Execution) bool { return gone(x.Kind.Stored(), x.Name) })
+	c.EntityTypes = without(c.EntityTypes, func(t entity.Type) bool { return gone(KindEntityType.Stored(), t.Name) })
+	return c
+}
+
+// without returns a copy of a list without some of its entries. A list that is nil stays nil: nothing is known about its kind.
+func without[T any](list []T, gone func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), gone)
+}
+
 // maxHints limits the number of unknown names that get a suggestion, because computing a thousand suggestions would take a minute.
 const maxHints = 64
 
@@ -55,13 +75,8 @@ const maxHints = 64
 func Check(docs []Document, c Catalog) Problems {
 	k := newChecker(docs, c)
 	for i := range docs {
-		switch doc := &docs[i]; {
-		case doc.Execution != nil:
-			k.checkExecution(doc)
-		case doc.Agent != nil:
-			k.checkWhitelist(doc)
-		case doc.EntityType != nil:
-			k.checkEntityType(doc)
+		if check := docs[i].row().check; check != nil {
+			check(k, &docs[i])
 		}
 	}
 	k.checkCycles()
@@ -151,16 +166,8 @@ func newChecker(docs []Document, c Catalog) *checker {
 		}
 	}
 	for i := range docs {
-		switch doc := &docs[i]; {
-		case doc.EntityType != nil:
-			k.addType(doc)
-		case doc.Execution != nil:
-			k.addSpec(doc.Execution)
-		case doc.Agent != nil:
-			k.agents.all[doc.Agent.Name] = doc.Agent
-			k.inputs["agent "+doc.Agent.Name] = &contract{raw: doc.Agent.InputSchema, of: "the input of agent " + doc.Agent.Name}
-		case doc.Kind == KindSkill:
-			k.skills.all[doc.Name] = true
+		if declare := docs[i].row().declare; declare != nil {
+			declare(k, &docs[i])
 		}
 	}
 	k.addTasks()
@@ -173,9 +180,19 @@ func newChecker(docs []Document, c Catalog) *checker {
 	return k
 }
 
+func (k *checker) addAgent(doc *Document) {
+	agent := doc.Agent()
+	k.agents.all[agent.Name] = agent
+	k.inputs["agent "+agent.Name] = &contract{raw: agent.InputSchema, of: "the input of agent " + agent.Name}
+}
+
+func (k *checker) addSkill(doc *Document) { k.skills.all[doc.Name] = true }
+
+func (k *checker) addExecution(doc *Document) { k.addSpec(doc.Execution()) }
+
 // addType adds the entity type of a document to the known types.
 func (k *checker) addType(doc *Document) {
-	if k.types.all[doc.Name] = doc.EntityType; doc.broken {
+	if k.types.all[doc.Name] = doc.EntityType(); doc.broken {
 		k.types.all[doc.Name] = nil
 	}
 }
@@ -236,7 +253,7 @@ func (k *checker) suggest(kind, name string, known []string) string {
 
 // checkWhitelist warns of entries that match no tool or agent. The agent still works, but without the tools that the author had in mind.
 func (k *checker) checkWhitelist(doc *Document) {
-	for i, name := range doc.Agent.Agents {
+	for i, name := range doc.Agent().Agents {
 		if k.agents.missing(name) {
 			hint := k.suggest("agent", name, k.agents.sorted)
 			p := problemAt(doc, (*place)(nil).key("agents").item(i), ProblemUnknownAgent, hint, "there is no agent %q", name)
@@ -247,7 +264,7 @@ func (k *checker) checkWhitelist(doc *Document) {
 	if k.tools.open {
 		return
 	}
-	for i, entry := range doc.Agent.Tools {
+	for i, entry := range doc.Agent().Tools {
 		prefix, wild := strings.CutSuffix(entry, "*")
 		if !k.tools.missing(entry) || entry == "*" || wild && len(k.tools.covered(prefix)) > 0 {
 			continue
@@ -263,7 +280,7 @@ func (k *checker) checkWhitelist(doc *Document) {
 
 // checkExecution checks the names that a spec calls, the inputs of these calls, and its literal output.
 func (k *checker) checkExecution(doc *Document) {
-	x := doc.Execution
+	x := doc.Execution()
 	var root *place
 	if k.codeTools[x.Name] {
 		k.report(doc, root.key("name"), ProblemNameTaken, "give it another name", "a tool %s written in code already exists", x.Name)
@@ -271,8 +288,8 @@ func (k *checker) checkExecution(doc *Document) {
 	if x.Tool.Undo != "" {
 		k.checkName(doc, call{kind: callTool, name: x.Tool.Undo, key: "undo"})
 	}
-	if x.Thin != nil {
-		k.checkThin(doc)
+	if names := x.Kind.execution().names; names != nil {
+		names(k, doc)
 	}
 	k.checkPreviewRead(doc)
 	shaped := false
@@ -295,7 +312,7 @@ func (k *checker) checkExecution(doc *Document) {
 	if shaped && (len(doc.Body) == 0 || bytes.Contains(doc.Body, []byte("data"))) {
 		k.problems = append(k.problems, CheckShapes(*doc, k.shape)...)
 	}
-	if len(x.Output) > 0 && len(x.Tool.OutputSchema) > 0 && x.Kind == KindComposition {
+	if len(x.Output) > 0 && len(x.Tool.OutputSchema) > 0 && !x.Kind.SingleStep() {
 		output := &contract{raw: x.Tool.OutputSchema, of: "the output_schema"}
 		k.checkInput(doc, output, call{input: x.Output, inputKey: "output"})
 	}
@@ -344,8 +361,8 @@ func (k *checker) checkName(doc *Document, c call) bool {
 	case callComposition:
 		x, known := k.specs.all[c.name]
 		switch {
-		case known && x.Kind == KindThinTool:
-			k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+c.name, "%s is a thin tool, not a composition", c.name)
+		case known && x.Kind.HasBackend():
+			k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+c.name, "%s is a %s, not a composition", c.name, x.Kind.Words())
 			return false
 		case k.codeTools[c.name] && !known:
 			k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+c.name, "%s is a tool, not a composition", c.name)

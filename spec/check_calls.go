@@ -60,7 +60,7 @@ func (c call) inputAt() *place { return c.within.key(c.inputKey) }
 // walkCalls visits every call of a spec in document order, including those in nested steps, catches and undos.
 func walkCalls(x Execution, visit func(call)) {
 	var root *place
-	if x.Kind == KindPrompt || x.Kind == KindTask { // the document's own keys are those of its only step
+	if x.Kind.SingleStep() { // the document's own keys are those of its only step
 		for i := range x.Steps {
 			promptCalls(x.Steps[i].Prompt, root, visit)
 			taskCalls(x.Steps[i].Task, root, visit)

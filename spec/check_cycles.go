@@ -14,6 +14,8 @@ const maxCycles = 20
 // graph says what can call what: specs, agents, the tasks of entity types and, if extractions are started, entity types.
 type graph struct {
 	nodes []graphNode
+	// specs, agents and types are the nodes of execution specs, agents and entity types by name.
+	specs, agents, types map[string]int
 	// seen holds, for each node, the node that last got an edge to it, so that no edge is added twice.
 	seen []int
 }
@@ -54,6 +56,24 @@ func (g *graph) connect(from int, edge graphEdge) {
 	}
 }
 
+func (g *graph) addExecution(k *checker, doc *Document) {
+	if x := doc.Execution(); k.specs.all[x.Name] == x { // another document with the name counts
+		g.specs[x.Name] = g.add(x.Name, doc)
+	}
+}
+
+func (g *graph) addAgent(k *checker, doc *Document) {
+	if agent := doc.Agent(); k.agents.all[agent.Name] == agent {
+		g.agents[agent.Name] = g.add("agent "+agent.Name, doc)
+	}
+}
+
+func (g *graph) addType(k *checker, doc *Document) {
+	if k.types.all[doc.Name] == doc.EntityType() {
+		g.types[doc.Name] = g.add("entity type "+doc.Name, doc)
+	}
+}
+
 // checkCycles reports cycles in the calls of the documents. It reports each cycle once, at the first document in it. If cycles share
 // calls, it reports the shortest cycle through each call. Removing the reported calls removes all cycles.
 func (k *checker) checkCycles() {
@@ -89,18 +109,13 @@ func (k *checker) checkCycles() {
 
 // graph builds the graph, with the documents first, in their order.
 func (k *checker) graph() *graph {
-	g := &graph{}
-	specs, agents, types := map[string]int{}, map[string]int{}, map[string]int{}
+	g := &graph{specs: map[string]int{}, agents: map[string]int{}, types: map[string]int{}}
 	for i := range k.docs {
-		switch doc := &k.docs[i]; {
-		case doc.Execution != nil && k.specs.all[doc.Execution.Name] == doc.Execution:
-			specs[doc.Execution.Name] = g.add(doc.Execution.Name, doc)
-		case doc.Agent != nil && k.agents.all[doc.Agent.Name] == doc.Agent:
-			agents[doc.Agent.Name] = g.add("agent "+doc.Agent.Name, doc)
-		case doc.EntityType != nil && k.types.all[doc.Name] == doc.EntityType:
-			types[doc.Name] = g.add("entity type "+doc.Name, doc)
+		if node := k.docs[i].row().node; node != nil {
+			node(g, k, &k.docs[i])
 		}
 	}
+	specs, agents, types := g.specs, g.agents, g.types
 	for _, name := range k.types.sorted {
 		if _, ok := types[name]; !ok && k.types.all[name] != nil {
 			types[name] = g.add("entity type "+name, nil)
@@ -129,7 +144,9 @@ func (k *checker) graph() *graph {
 	}
 	for name, from := range specs {
 		walkCalls(*k.specs.all[name], link(from))
-		k.linkThin(g, from, k.specs.all[name].Thin, types)
+		if x := k.specs.all[name]; x.Kind.execution().connect != nil {
+			x.Kind.execution().connect(g, k, from, x)
+		}
 	}
 	for name, from := range types {
 		walkTasks(k.types.all[name], link(from))
@@ -151,12 +168,13 @@ func (k *checker) graph() *graph {
 	return g
 }
 
-// linkThin connects a thin tool to the type whose extraction it starts, unless a key keeps it from creating new entities endlessly.
-func (k *checker) linkThin(g *graph, from int, t *ThinTool, types map[string]int) {
+// connectThin connects a thin tool to the type whose extraction it starts, unless a key keeps it from creating new entities endlessly.
+func (g *graph) connectThin(_ *checker, from int, x *Execution) {
+	t := x.Thin()
 	if t == nil || t.Starts == nil || t.Creates == nil || t.Creates.Key != "" {
 		return
 	}
-	if to, ok := types[t.Creates.Type]; ok {
+	if to, ok := g.types[t.Creates.Type]; ok {
 		g.connect(from, graphEdge{to: to, within: (*place)(nil).key("creates"), key: "type"})
 	}
 }

@@ -195,7 +195,7 @@ func checkInput(t *testing.T, schema json.RawMessage, input any) spec.Problems {
 	raw, err := json.Marshal(input)
 	require.NoError(t, err)
 	x := &spec.Execution{Kind: spec.KindComposition, Name: "a", Steps: []spec.Step{{ID: "x", Tool: "b.c", Input: raw}}}
-	docs := []spec.Document{{Kind: spec.KindComposition, Name: "a", Path: "a.yaml", Execution: x}}
+	docs := []spec.Document{{Kind: spec.KindComposition, Name: "a", Path: "a.yaml", Value: x}}
 	return spec.Check(docs, spec.Catalog{Tools: []jig.Tool{{Name: "b.c", InputSchema: schema}}})
 }
 

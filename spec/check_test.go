@@ -180,7 +180,7 @@ func many(t *testing.T, n int, calls func(i int) []int) []spec.Document {
 		for _, to := range calls(i) {
 			x.Steps = append(x.Steps, spec.Step{Tool: fmt.Sprintf("loop.step%04d", to), Input: json.RawMessage(`{"a":"${input.a}"}`)})
 		}
-		docs[i] = spec.Document{Kind: spec.KindComposition, Name: name, Path: name + ".yaml", Execution: x}
+		docs[i] = spec.Document{Kind: spec.KindComposition, Name: name, Path: name + ".yaml", Value: x}
 	}
 	return docs
 }
@@ -259,7 +259,7 @@ func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // the allo
 		"old":        `{"$schema":"http://json-schema.org/draft-04/schema#","type":"string"}`,
 	} {
 		docs := many(t, 1, func(int) []int { return nil })
-		docs[0].Execution.Steps = []spec.Step{{Tool: "a.b", Input: json.RawMessage(`{"a":[1,{"b":"c"}]}`)}}
+		docs[0].Execution().Steps = []spec.Step{{Tool: "a.b", Input: json.RawMessage(`{"a":[1,{"b":"c"}]}`)}}
 		c := spec.Catalog{Tools: []jig.Tool{{Name: "a.b", InputSchema: json.RawMessage(schema)}}}
 		cheap(t, func() { require.Empty(t, spec.Check(docs, c), name) })
 	}

@@ -21,8 +21,8 @@ type Execution struct {
 	Steps []Step
 	// Output is a JSON value whose texts are templates. If it is empty, the output is the data of the last step.
 	Output json.RawMessage
-	// Thin is the definition of a thin tool. It is nil for other kinds.
-	Thin *ThinTool
+	// Definition is what the backend of a kind with a backend runs, e.g. a *[ThinTool]. It is nil for a spec that runs step by step.
+	Definition any
 	// Preview describes what a call will change; nil if the document does not say.
 	Preview *toolPreview
 }
@@ -48,6 +48,12 @@ type toolHead struct {
 	Labels         *labels      `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away. Without labels, its result is not trusted."`
 	Preview        *toolPreview `json:"preview,omitempty" jsonschema:"What people see of a call before they approve it; none by default."`
 }
+
+// toolDocument is a document that can be called like a tool.
+type toolDocument interface{ tool() toolHead }
+
+// tool returns the keys that all documents callable as tools share.
+func (h toolHead) tool() toolHead { return h }
 
 // labels are the labels of a contract as documents write them.
 type labels struct {

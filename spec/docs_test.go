@@ -81,9 +81,9 @@ func TestExamplesInTheReference(t *testing.T) {
 		}
 		require.Empty(t, problems, "%s", e.text)
 		kinds[doc.Kind]++
-		if doc.Agent != nil {
-			require.Equal(t, "text", examples[i+1].language, "the page does not show the output of jig explain for %s", doc.Agent.Name)
-			explained := strings.ReplaceAll(spec.ExplainAgent(*doc.Agent), jig.ShortVersion(doc.Agent.Version), "VERSION")
+		if doc.Agent() != nil {
+			require.Equal(t, "text", examples[i+1].language, "the page does not show the output of jig explain for %s", doc.Agent().Name)
+			explained := strings.ReplaceAll(spec.ExplainAgent(*doc.Agent()), jig.ShortVersion(doc.Agent().Version), "VERSION")
 			require.Equal(t, explained, examples[i+1].text)
 		}
 	}

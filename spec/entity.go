@@ -2,12 +2,9 @@ package spec
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig/internal/entity"
 )
@@ -99,31 +96,12 @@ func taskActions() []string {
 // defaults filled in, and the dependencies of a citations task include the task whose claims it checks. The error is a [Problems] with
 // everything that is wrong.
 func LoadEntityType(document string, body []byte) (entity.Type, error) {
-	d := newDecoder(document)
-	t := d.entityType(body)
-	d.problems.Sort()
-	if err := d.problems.OrNil(); err != nil {
-		return entity.Type{}, err
-	}
-	return t, nil
+	return loadAs[entity.Type](KindEntityType, document, body)
 }
 
-func (d *decoder) entityType(body []byte) entity.Type {
-	tree := d.parseTree(plainJSON(body))
-	if tree == nil {
-		return entity.Type{}
-	}
-	d.places[""] = tree
-	if !d.is(tree, "", kindMap) {
-		return entity.Type{}
-	}
-	var h entityTypeHead
-	d.into(tree, "", reflect.ValueOf(&h).Elem())
-	if h.Kind != "" && h.Kind != string(KindEntityType) {
-		d.at("kind", ProblemUnknownKind, "write kind: entity_type", "this is read as an entity type, not %q", h.Kind)
-	}
+func (d *decoder) entityType(h entityTypeHead, s source) entity.Type {
 	t := entity.Type{
-		Name: h.Name, Title: h.Title, Description: h.Description, Version: versionOf(KindEntityType, body), MaxParallel: h.MaxParallel,
+		Name: h.Name, Title: h.Title, Description: h.Description, Version: s.version, MaxParallel: h.MaxParallel,
 	}
 	setDefault(&t.MaxParallel, DefaultMaxParallel)
 	t.Fields = d.entityFields("fields", h.Fields, 1)
@@ -227,66 +205,4 @@ func strayTaskKeys(kind entity.TaskKind) []string {
 		return []string{"among"}
 	}
 	return nil
-}
-
-// entityTypeShape adds to the schema of an entity type the rules that the Go types do not express.
-func entityTypeShape(schema *jsonschema.Schema) error {
-	// Separate types, so that fieldHead and itemHead inside them become references.
-	type fieldKeys fieldHead
-	type itemKeys itemHead
-	field, err := shapeOf(reflect.TypeFor[fieldKeys]())
-	if err != nil {
-		return err
-	}
-	item, err := shapeOf(reflect.TypeFor[itemKeys]())
-	if err != nil {
-		return err
-	}
-	fieldTypeShape(field)
-	fieldTypeShape(item)
-	schema.Defs = map[string]*jsonschema.Schema{"field": field, "item": item}
-	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindEntityType))
-	tasks := schema.Properties["tasks"].Items
-	for _, action := range taskActions() {
-		one := &jsonschema.Schema{Required: []string{action}}
-		if stray := strayTaskKeys(entity.TaskKind(action)); len(stray) > 0 {
-			one.Not = &jsonschema.Schema{}
-			for _, key := range stray {
-				one.Not.AnyOf = append(one.Not.AnyOf, &jsonschema.Schema{Required: []string{key}})
-			}
-		}
-		tasks.OneOf = append(tasks.OneOf, one)
-	}
-	tasks.DependentRequired = map[string][]string{"backoff": {"attempts"}}
-	return nil
-}
-
-// fieldTypeShape adds the rules that say which keys a field of each type may have and which it requires.
-func fieldTypeShape(schema *jsonschema.Schema) {
-	typed := func(types ...entity.FieldType) map[string]*jsonschema.Schema {
-		one := &jsonschema.Schema{Description: "The types that have the key."}
-		for _, t := range types {
-			one.Enum = append(one.Enum, string(t))
-		}
-		return map[string]*jsonschema.Schema{"type": one}
-	}
-	for _, key := range ownKeys() {
-		var types []entity.FieldType
-		for _, t := range entity.FieldTypes() {
-			if slices.Contains(typeKeys(t), key) {
-				types = append(types, t)
-			}
-		}
-		schema.AllOf = append(schema.AllOf, &jsonschema.Schema{
-			If: &jsonschema.Schema{Required: []string{key}}, Then: &jsonschema.Schema{Properties: typed(types...)},
-		})
-	}
-	for _, t := range entity.FieldTypes() {
-		rule := &jsonschema.Schema{Properties: typed(t), Required: []string{"type"}}
-		then := &jsonschema.Schema{Required: neededKeys(t), Properties: map[string]*jsonschema.Schema{"display": {Description: "A variant of the type."}}}
-		for _, variant := range Displays(t) {
-			then.Properties["display"].Enum = append(then.Properties["display"].Enum, variant)
-		}
-		schema.AllOf = append(schema.AllOf, &jsonschema.Schema{If: rule, Then: then})
-	}
 }

@@ -16,10 +16,10 @@ func (k *checker) checkEntityType(doc *Document) {
 	if doc.broken {
 		return
 	}
-	k.checkTargets(doc, doc.EntityType.Fields, (*place)(nil).key("fields"))
-	tasks, shapes := (*place)(nil).key("tasks"), TaskShapes(*doc.EntityType)
-	for i := range doc.EntityType.Tasks {
-		t := &doc.EntityType.Tasks[i]
+	k.checkTargets(doc, doc.EntityType().Fields, (*place)(nil).key("fields"))
+	tasks, shapes := (*place)(nil).key("tasks"), TaskShapes(*doc.EntityType())
+	for i := range doc.EntityType().Tasks {
+		t := &doc.EntityType().Tasks[i]
 		c, calls := taskCall(t, tasks.item(i))
 		if !calls {
 			continue
@@ -125,9 +125,9 @@ func (k *checker) checkPromptName(doc *Document, t *entity.Task, c call) bool {
 	}
 	x, known := k.specs.all[t.Use]
 	switch {
-	case known && x != nil && x.Kind == KindThinTool:
-		k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+t.Use, "%s is a thin tool, not a prompt", t.Use)
-	case known && x != nil && x.Kind != KindPrompt:
+	case known && x != nil && x.Kind.HasBackend():
+		k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+t.Use, "%s is a %s, not a prompt", t.Use, x.Kind.Words())
+	case known && x != nil && string(x.Kind) != string(t.Kind): // both are called prompt
 		k.report(doc, c.at(), ProblemUnknownComposition, "write composition: "+t.Use, "%s is a %s, not a prompt", t.Use, x.Kind)
 	case !known && k.specs.missing(t.Use) && !k.specTools[t.Use]:
 		k.report(doc, c.at(), ProblemUnknownComposition, k.suggest("prompt", t.Use, k.specs.sorted), "there is no prompt %q", t.Use)

@@ -18,6 +18,11 @@ type EntityTypeExplanation struct {
 	tools map[string]jig.Tool
 }
 
+func explainEntityType(doc Document, _ []Document, tools []jig.Tool) (text, diagram string) {
+	e := ExplainEntityType(*doc.EntityType(), tools...)
+	return e.Text(), e.Mermaid()
+}
+
 // ExplainEntityType explains an entity type. Given the tools of a catalog, it also says which calls ask a person according to the contracts
 // of the tools.
 func ExplainEntityType(t entity.Type, tools ...jig.Tool) EntityTypeExplanation {

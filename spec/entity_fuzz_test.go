@@ -20,16 +20,16 @@ func FuzzEntityType(f *testing.F) {
 	f.Add("{kind: entity_type, name: a, fields: [{name: a, type: array, items: {type: date}}], tasks: [{id: a, citations: a}]}", `{"a": []}`)
 	f.Fuzz(func(t *testing.T, document, content string) {
 		doc, problems := spec.Load("a.yaml", []byte(document))
-		if doc.EntityType == nil || problems.OrNil() != nil {
+		if doc.EntityType() == nil || problems.OrNil() != nil {
 			return
 		}
-		e := spec.ExplainEntityType(*doc.EntityType)
+		e := spec.ExplainEntityType(*doc.EntityType())
 		requirePlain(t, e.Text())
 		requireMermaid(t, e.Mermaid())
-		require.True(t, json.Valid(spec.ContentSchema(*doc.EntityType)))
-		entity.FilterFields(*doc.EntityType)
-		require.Empty(t, spec.CompareTypes(*doc.EntityType, *doc.EntityType))
-		whole, partial := spec.CheckContent(*doc.EntityType, []byte(content), false), spec.CheckContent(*doc.EntityType, []byte(content), true)
+		require.True(t, json.Valid(spec.ContentSchema(*doc.EntityType())))
+		entity.FilterFields(*doc.EntityType())
+		require.Empty(t, spec.CompareTypes(*doc.EntityType(), *doc.EntityType()))
+		whole, partial := spec.CheckContent(*doc.EntityType(), []byte(content), false), spec.CheckContent(*doc.EntityType(), []byte(content), true)
 		require.True(t, whole != nil || partial == nil, "content that fits completely also fits partially")
 	})
 }

@@ -63,7 +63,7 @@ func TestEntityType(t *testing.T) {
 		require.Empty(t, problems)
 		require.Equal(t, spec.KindEntityType, doc.Kind)
 		require.Equal(t, "module", doc.Name)
-		same := *doc.EntityType
+		same := *doc.EntityType()
 		same.Version = got.Version
 		want, err := json.Marshal(got)
 		require.NoError(t, err)

@@ -3,7 +3,6 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"regexp"
 
 	"github.com/jig-run/jig"
@@ -20,19 +19,21 @@ const answerStep = "answer"
 // LoadExecution reads a document of kind composition, prompt, task or thin_tool, in YAML or JSON. document is the file name for error
 // messages. The error is a [Problems] with everything that is wrong.
 func LoadExecution(document string, body []byte) (Execution, error) {
-	x, problems := CheckExecution(document, body)
-	if err := problems.OrNil(); err != nil {
-		return Execution{}, err
-	}
-	return x, nil
+	return loadAs[Execution](KindComposition, document, body) // the document says which kind of execution spec it is
 }
 
 // CheckExecution reads an execution spec and also returns warnings. The spec is usable only if no problem is an error.
 func CheckExecution(document string, body []byte) (Execution, Problems) {
-	d := newDecoder(document)
-	x := d.execution(body)
-	d.problems.Sort()
-	return x, d.problems
+	doc, problems := KindComposition.row().load(document, body)
+	return *doc.Execution(), problems
+}
+
+// readExecution reads an execution spec of any kind.
+func readExecution(d *decoder, _ kindRow, doc *Document) {
+	x := d.execution(doc.Body)
+	if doc.Value, doc.Name = &x, x.Name; x.Kind != "" {
+		doc.Kind, doc.Version = x.Kind, x.Version
+	}
 }
 
 func (d *decoder) execution(body []byte) Execution {
@@ -44,55 +45,36 @@ func (d *decoder) execution(body []byte) Execution {
 	if !d.is(tree, "", kindMap) {
 		return Execution{}
 	}
-	x, head, ok := d.executionHead(tree)
-	if !ok {
+	kind := Kind("")
+	if n := tree.get("kind"); n != nil {
+		kind = Kind(n.text)
+	}
+	of := kind.execution()
+	if of.parse == nil {
+		d.noExecution(kind, tree)
 		return Execution{}
 	}
-	x.Name, x.Description, x.Version, x.Preview = head.Name, head.Description, versionOf(x.Kind, body), head.Preview
+	x, head := of.parse(d, tree)
+	x.Kind, x.Name, x.Description, x.Version, x.Preview = kind, head.Name, head.Description, versionOf(kind, body), head.Preview
 	d.checkToolHead(head)
 	x.Tool = d.contract(x, head, tree)
 	d.checkExecution(x)
 	return x
 }
 
-// executionHead reads the document according to its kind.
-func (d *decoder) executionHead(tree *node) (Execution, toolHead, bool) {
-	kind := Kind("")
-	if n := tree.get("kind"); n != nil {
-		kind = Kind(n.text)
+// noExecution reports a document that is not of a kind that can be called.
+func (d *decoder) noExecution(kind Kind, tree *node) {
+	kinds := kindNames(func(row kindRow) bool { return row.execution != nil })
+	if kind == "" {
+		d.at("kind", ProblemMissingKey, "add kind: "+orList(kinds), `the key "kind" is missing`)
+		return
 	}
-	switch kind { //nolint:exhaustive // the kinds that can be executed
-	case KindComposition:
-		var h compositionHead
-		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return Execution{Kind: kind, Steps: h.Steps, Output: h.Output}, h.toolHead, true
-	case KindPrompt:
-		var h promptHead
-		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return oneStep(kind, Step{ID: answerStep, Prompt: &h.promptBody}), h.toolHead, true
-	case KindTask:
-		var h taskHead
-		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return oneStep(kind, Step{ID: answerStep, Task: &h.TaskCall}), h.toolHead, true
-	case KindThinTool:
-		var h thinToolHead
-		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return Execution{Kind: kind, Thin: h.thin()}, h.toolHead, true
-	case "":
-		d.at("kind", ProblemMissingKey, "add kind: composition (or prompt, task or thin_tool)", `the key "kind" is missing`)
-	default:
-		d.places["kind"] = tree.get("kind")
-		d.at("kind", ProblemUnknownKind, suggest.OrKnown(string(kind), executionKinds()), "%q is not a kind of execution spec", kind)
-	}
-	return Execution{}, toolHead{}, false
+	d.places["kind"] = tree.get("kind")
+	d.at("kind", ProblemUnknownKind, suggest.OrKnown(string(kind), kinds), "%q is not a kind of execution spec", kind)
 }
 
-func executionKinds() []string {
-	return []string{string(KindComposition), string(KindPrompt), string(KindTask), string(KindThinTool)}
-}
-
-func oneStep(kind Kind, step Step) Execution {
-	return Execution{Kind: kind, Steps: []Step{step}, Output: json.RawMessage(`"${steps.` + answerStep + `.data}"`)}
+func oneStep(step Step) Execution {
+	return Execution{Steps: []Step{step}, Output: json.RawMessage(`"${steps.` + answerStep + `.data}"`)}
 }
 
 // checkToolHead checks rules that involve more than one key of the head.
@@ -140,21 +122,22 @@ func (d *decoder) contract(x Execution, h toolHead, tree *node) jig.Tool {
 	if len(tool.InputSchema) == 0 {
 		tool.InputSchema = json.RawMessage(anyObject)
 	}
-	if x.Kind == KindPrompt && len(tool.OutputSchema) == 0 {
-		tool.OutputSchema = x.Steps[0].Prompt.shape()
-	}
-	if x.Kind == KindThinTool && len(tool.OutputSchema) == 0 {
-		tool.OutputSchema = json.RawMessage(thinResult)
+	if output := x.Kind.execution().output; output != nil && len(tool.OutputSchema) == 0 {
+		tool.OutputSchema = output(x)
 	}
 	tool = tool.WithDefaults()
 	tool.Version, tool.Meaning = x.Version, meaningOf(x.Version, tree)
 	return tool
 }
 
-// previewed reports whether people see what a call will change. A thin tool shows the entity that it creates, unless its document says otherwise.
+// previewed reports whether people see what a call will change.
 func (x Execution) previewed() bool {
-	return x.Preview != nil || x.Thin != nil && x.Thin.Creates != nil
+	previews := x.Kind.execution().previews
+	return x.Preview != nil || previews != nil && previews(x)
 }
+
+// promptOutput returns the JSON Schema of the result of a prompt without one.
+func promptOutput(x Execution) json.RawMessage { return x.Steps[0].Prompt.shape() }
 
 // shape returns the JSON Schema of a prompt's result. Package toolname describes the results of the tools that answer prompts.
 func (p Prompt) shape() json.RawMessage {

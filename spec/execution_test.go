@@ -162,8 +162,8 @@ func TestLoadExecutionJSON(t *testing.T) {
 	require.Empty(t, problems)
 	require.Equal(t, spec.KindComposition, doc.Kind)
 	require.Equal(t, "a.b", doc.Name)
-	require.JSONEq(t, `{"x": "😀 \\ud83d /"}`, string(doc.Execution.Steps[0].Set))
-	require.Equal(t, doc.Version, doc.Execution.Version)
+	require.JSONEq(t, `{"x": "😀 \\ud83d /"}`, string(doc.Execution().Steps[0].Set))
+	require.Equal(t, doc.Version, doc.Execution().Version)
 }
 
 // A document that is correct by itself may still be wrong about the results of its tools.
@@ -233,13 +233,13 @@ func FuzzLoadExecution(f *testing.F) {
 			require.NotEmpty(t, p.Code)
 			require.NotEmpty(t, p.Document)
 		}
-		if problems.OrNil() != nil || doc.Execution == nil {
+		if problems.OrNil() != nil || doc.Execution() == nil {
 			return
 		}
-		x := *doc.Execution
+		x := *doc.Execution()
 		require.NotEmpty(t, x.Name)
-		require.Equal(t, x.Kind == spec.KindThinTool, x.Thin != nil)
-		require.Equal(t, x.Thin == nil, len(x.Steps) > 0)
+		require.Equal(t, x.Kind == spec.KindThinTool, x.Thin() != nil)
+		require.Equal(t, x.Thin() == nil, len(x.Steps) > 0)
 		requirePlain(t, spec.Explain(x).Text())
 		requireMermaid(t, spec.Explain(x).Mermaid())
 		require.Equal(t, x.Version, x.Tool.Version)

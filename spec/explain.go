@@ -14,6 +14,21 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 )
 
+// ExplainDocument explains to people what a document does: as a text for a terminal, and as a Mermaid flowchart, which is empty for a kind
+// without a diagram. For a bundle, it lists the documents beside it: those of beside that are in its folder. Given the tools of a catalog, it
+// also says which calls ask a person.
+func ExplainDocument(doc Document, beside []Document, tools ...jig.Tool) (text, diagram string) {
+	if explain := doc.row().explain; explain != nil {
+		return explain(doc, beside, tools)
+	}
+	return fmt.Sprintf("%s %s%s\n", doc.Kind, doc.Name, versionText(doc.Version)), ""
+}
+
+func explainExecution(doc Document, _ []Document, tools []jig.Tool) (text, diagram string) {
+	e := Explain(*doc.Execution(), tools...)
+	return e.Text(), e.Mermaid()
+}
+
 // Explanation explains to people what an execution spec does.
 type Explanation struct {
 	spec  Execution
@@ -38,7 +53,7 @@ func toolsByName(tools []jig.Tool) map[string]jig.Tool {
 func (e Explanation) Text() string {
 	o := &outline{tools: e.tools}
 	x := e.spec
-	o.line(0, "%s %s%s", kindWords(x.Kind), x.Name, versionText(x.Version))
+	o.line(0, "%s %s%s", x.Kind.Words(), x.Name, versionText(x.Version))
 	if x.Description != "" {
 		o.line(0, "%s", x.Description)
 	}
@@ -53,12 +68,14 @@ func (e Explanation) Text() string {
 	}
 	o.preview(x.Preview)
 	o.b.WriteByte('\n')
-	if x.Thin != nil {
-		o.thin(x.Thin)
+	if own := x.Kind.execution(); own.backend {
+		if own.outline != nil {
+			own.outline(o, x)
+		}
 		return o.b.String()
 	}
 	o.block(x.Steps, 0, "")
-	if len(x.Output) > 0 && x.Kind == KindComposition {
+	if len(x.Output) > 0 && !x.Kind.SingleStep() {
 		o.b.WriteByte('\n')
 		o.line(0, "output: %s", x.Output)
 	}

@@ -9,6 +9,10 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 )
 
+func explainAgent(doc Document, _ []Document, tools []jig.Tool) (text, diagram string) {
+	return ExplainAgent(*doc.Agent(), tools...), ""
+}
+
 // ExplainAgent returns a short text for a terminal: who the agent is, what it may use, and its limits. Given the tools of a catalog, it
 // says which tools the whitelist includes, and which of them ask a person.
 func ExplainAgent(a jig.Agent, tools ...jig.Tool) string {

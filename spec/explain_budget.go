@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/budget"
 )
 
-// ExplainBudget says what a budget limits, and what happens to calls that do not fit.
-func ExplainBudget(b Budget) string {
+// explainBudget says what a budget limits, and what happens to calls that do not fit.
+func explainBudget(doc Document, _ []Document, _ []jig.Tool) (text, diagram string) {
+	b := doc.Budget()
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	line("budget %s", b.Name)
@@ -40,7 +42,7 @@ func ExplainBudget(b Budget) string {
 		line("%s: %s may use %s %s%s", l.Name, per, strings.Join(most, " and "), when, which)
 		line("  then: %s", thenText(l.Exhausted))
 	}
-	return out.String()
+	return out.String(), ""
 }
 
 // thenText says what the rules of a limit do.

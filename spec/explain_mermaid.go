@@ -14,12 +14,12 @@ import (
 // arrows to the steps that catch a failure or undo a step.
 func (e Explanation) Mermaid() string {
 	d := &drawing{tools: e.tools, depth: 1}
-	start := d.node(roundEnds, kindWords(e.spec.Kind)+" "+e.spec.Name)
-	var exits []exit
-	if e.spec.Thin != nil {
-		exits = d.thin(e.spec.Thin, []exit{{from: start}})
+	start := d.node(roundEnds, e.spec.Kind.Words()+" "+e.spec.Name)
+	exits := []exit{{from: start}}
+	if own := e.spec.Kind.execution(); own.draw != nil {
+		exits = own.draw(d, e.spec, exits)
 	} else {
-		exits = d.block(e.spec.Steps, []exit{{from: start}})
+		exits = d.block(e.spec.Steps, exits)
 	}
 	if len(exits) > 0 {
 		d.link(exits, d.node(roundEnds, "done"))

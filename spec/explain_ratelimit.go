@@ -6,11 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/duration"
 )
 
-// ExplainRateLimit says which calls and sessions the limits of a document concern, and what the limits allow.
-func ExplainRateLimit(r RateLimit) string {
+// explainRateLimit says which calls and sessions the limits of a document concern, and what the limits allow.
+func explainRateLimit(doc Document, _ []Document, _ []jig.Tool) (text, diagram string) {
+	r := doc.RateLimit()
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	line("rate limit %s", r.Name)
@@ -48,5 +50,5 @@ func ExplainRateLimit(r RateLimit) string {
 			line("  others wait, at most %s, and then fail with RATE_LIMITED", duration.Format(time.Duration(l.MaxWait)))
 		}
 	}
-	return out.String()
+	return out.String(), ""
 }

@@ -170,16 +170,22 @@ func TestExplain_DrawsEveryConstruct(t *testing.T) {
 		require.NoError(t, yaml.Load(body, &cases), file)
 		for _, c := range cases {
 			doc, problems := spec.Load(c.Name+".yaml", []byte(c.Document))
-			if len(problems.Errors()) > 0 || doc.Execution == nil {
+			if len(problems.Errors()) > 0 || doc.Execution() == nil {
 				continue
 			}
 			count++
 			require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalog{}), c.Name)
-			e := spec.Explain(*doc.Execution)
+			e := spec.Explain(*doc.Execution())
 			requireMermaid(t, e.Mermaid())
 			requirePlain(t, e.Text())
 			require.NotRegexp(t, `(?m)(\. |: )nothing$`, e.Text(), c.Name)
 		}
 	}
 	require.GreaterOrEqual(t, count, 40)
+}
+
+// explained returns the text that describes a document by itself.
+func explained(doc spec.Document) string {
+	text, _ := spec.ExplainDocument(doc, nil)
+	return text
 }

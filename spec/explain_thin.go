@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -9,11 +12,9 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 )
 
-// kindWords returns a kind as people write it.
-func kindWords(k Kind) string { return strings.ReplaceAll(string(k), "_", " ") }
-
 // thin writes what a thin tool does, step by step.
-func (o *outline) thin(t *ThinTool) {
+func (o *outline) thin(x Execution) {
+	t := x.Thin()
 	if t.Bundle != "" {
 		o.line(0, "it needs the bundle %s", t.Bundle)
 	}
@@ -117,7 +118,8 @@ func linkText(url string) string {
 }
 
 // thin draws a thin tool: lookups, a diamond for each requirement with the rejection beside it, and what is created and started.
-func (d *drawing) thin(t *ThinTool, in []exit) []exit {
+func (d *drawing) thin(x Execution, in []exit) []exit {
+	t := x.Thin()
 	step := func(s shape, lines ...string) {
 		to := d.node(s, lines...)
 		d.link(in, to)
@@ -140,6 +142,14 @@ func (d *drawing) thin(t *ThinTool, in []exit) []exit {
 	return in
 }
 
+func explainBundle(doc Document, beside []Document, _ []jig.Tool) (text, diagram string) {
+	folder := path.Dir(filepath.ToSlash(doc.Path)) + "/"
+	inside := slices.DeleteFunc(slices.Clone(beside), func(doc Document) bool {
+		return folder != "./" && !strings.HasPrefix(filepath.ToSlash(doc.Path), folder)
+	})
+	return ExplainBundle(*doc.Bundle(), inside), ""
+}
+
 // ExplainBundle returns a short text for a terminal: what the bundle is, which bundles it requires, and which documents it contains, by
 // kind.
 func ExplainBundle(m bundle.Manifest, docs []Document) string {
@@ -156,9 +166,10 @@ func ExplainBundle(m bundle.Manifest, docs []Document) string {
 	}
 	byKind := map[Kind][]string{}
 	for i := range docs {
-		byKind[docs[i].Kind] = append(byKind[docs[i].Kind], docs[i].Name)
+		if docs[i].Bundle() == nil {
+			byKind[docs[i].Kind] = append(byKind[docs[i].Kind], docs[i].Name)
+		}
 	}
-	delete(byKind, KindBundle)
 	if len(byKind) == 0 {
 		return o.b.String()
 	}
@@ -174,12 +185,8 @@ func ExplainBundle(m bundle.Manifest, docs []Document) string {
 }
 
 func pluralKind(k Kind, n int) string {
-	words := kindWords(k)
-	switch {
-	case n == 1:
-		return "1 " + words
-	case k == KindPolicy:
-		return fmt.Sprintf("%d policies", n)
+	if n == 1 {
+		return "1 " + k.Words()
 	}
-	return fmt.Sprintf("%d %ss", n, words)
+	return fmt.Sprintf("%d %s", n, cmp.Or(k.row().plural, k.Words()+"s"))
 }

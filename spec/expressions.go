@@ -86,8 +86,10 @@ type sites struct {
 // checkExecution checks a spec's structure, and then its expressions.
 func (d *decoder) checkExecution(x Execution) {
 	d.checkPreview(x)
-	if x.Thin != nil {
-		d.checkThin(x)
+	if own := x.Kind.execution(); own.backend {
+		if own.check != nil {
+			own.check(d, x)
+		}
 		return
 	}
 	d.checkExpressions(d.walkSteps(x), x, nil)
@@ -96,14 +98,15 @@ func (d *decoder) checkExecution(x Execution) {
 // CheckShapes reports the mistakes in a document's expressions that can be found only if the results of the tools are known. It reports
 // nothing for a document that already has errors.
 func CheckShapes(doc Document, shapes Shapes) Problems {
-	if doc.Execution == nil || doc.Execution.Thin != nil || doc.broken {
+	x := doc.Execution()
+	if x == nil || x.Kind.HasBackend() || doc.broken {
 		return nil
 	}
 	d := newDecoder(doc.Path)
 	d.places = doc.places
-	w := d.walkSteps(*doc.Execution)
+	w := d.walkSteps(*x)
 	d.problems = nil // Load has reported them
-	d.checkExpressions(w, *doc.Execution, shapes)
+	d.checkExpressions(w, *x, shapes)
 	d.problems = d.problems.Errors()
 	d.problems.Sort()
 	return d.problems
@@ -136,7 +139,7 @@ func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
 		open = append(open, p)
 	}
 	s.close(open, nil)
-	if x.Kind == KindComposition {
+	if !x.Kind.SingleStep() {
 		s.value(site{done: true}, "output")
 	}
 }

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -25,29 +27,55 @@ type Document struct {
 	// Path is the file that the document was read from, with slashes.
 	Path string
 	Body []byte
-	// Agent is the parsed document if Kind is [KindAgent].
-	Agent *jig.Agent
-	// Execution is the parsed document if [Kind.IsExecution].
-	Execution *Execution
-	// Skill is the parsed document if Kind is [KindSkill]. Its Body is JSON that includes the skill's files.
-	Skill *Skill
-	// Policy is the parsed document if Kind is [KindPolicy].
-	Policy *Policy
-	// Tenant is the parsed document if Kind is [KindTenant].
-	Tenant *Tenant
-	// Budget is the parsed document if Kind is [KindBudget].
-	Budget *Budget
-	// RateLimit is the parsed document if Kind is [KindRateLimit].
-	RateLimit *RateLimit
-	// EntityType is the parsed document if Kind is [KindEntityType].
-	EntityType *entity.Type
-	// Bundle is the parsed document if Kind is [KindBundle].
-	Bundle *bundle.Manifest
+	// Value is the parsed document: a pointer to the type of its kind, e.g. a *[Policy]. It is nil if the file cannot hold such a document.
+	// [Document.Policy] and its neighbors return it.
+	Value any
 
 	places map[string]*node
 	// broken is set if one of the problems is an error.
 	broken bool
 }
+
+// valueOf returns the parsed document if it is of a type, and nil otherwise.
+func valueOf[V any](d Document) *V {
+	value, _ := d.Value.(*V) //nolint:errcheck // nil if it is of another type
+	return value
+}
+
+// row returns the row of the document's kind, with nothing but the kind if the document could not be read as one.
+func (d Document) row() kindRow {
+	if d.Value == nil {
+		return kindRow{kind: d.Kind}
+	}
+	return d.Kind.row()
+}
+
+// Agent returns the parsed document if it is an agent, and nil otherwise.
+func (d Document) Agent() *jig.Agent { return valueOf[jig.Agent](d) }
+
+// Execution returns the parsed document if it is an execution spec, and nil otherwise.
+func (d Document) Execution() *Execution { return valueOf[Execution](d) }
+
+// Skill returns the parsed document if it is a skill, and nil otherwise. The Body of the document is JSON that includes the skill's files.
+func (d Document) Skill() *Skill { return valueOf[Skill](d) }
+
+// Policy returns the parsed document if it is a policy, and nil otherwise.
+func (d Document) Policy() *Policy { return valueOf[Policy](d) }
+
+// Tenant returns the parsed document if it is that of a tenant, and nil otherwise.
+func (d Document) Tenant() *Tenant { return valueOf[Tenant](d) }
+
+// Budget returns the parsed document if it is a budget, and nil otherwise.
+func (d Document) Budget() *Budget { return valueOf[Budget](d) }
+
+// RateLimit returns the parsed document if it is of kind rate_limit, and nil otherwise.
+func (d Document) RateLimit() *RateLimit { return valueOf[RateLimit](d) }
+
+// EntityType returns the parsed document if it is an entity type, and nil otherwise.
+func (d Document) EntityType() *entity.Type { return valueOf[entity.Type](d) }
+
+// Bundle returns the parsed document if it is the manifest of a bundle, and nil otherwise.
+func (d Document) Bundle() *bundle.Manifest { return valueOf[bundle.Manifest](d) }
 
 // Position returns the line and column, both from 1, of the value at a path such as tools[2]. Callers use it for problems that they find
 // after Load. It returns zeros if the document has no such value.
@@ -60,70 +88,63 @@ func (d Document) Position(path string) (line, column int) {
 
 // Load reads one document of any kind. The document is usable only if no problem is an error.
 func Load(file string, body []byte) (Document, Problems) {
-	doc := Document{Kind: KindOf(file, body), Path: file, Body: body}
-	doc.Version = versionOf(doc.Kind, body)
-	d := newDecoder(file)
-	markdown := strings.EqualFold(path.Ext(file), ".md")
-	switch kind := doc.Kind; {
-	case kind == KindAgent:
-		agent := d.agent(body)
-		doc.Agent, doc.Name = &agent, agent.Name
-	case kind == KindSkill && (!markdown || path.Base(file) == skillFile):
-		skill := d.skill(file, body)
-		if markdown {
-			doc.keepSkill(skill)
-		}
-		doc.Skill, doc.Name = &skill, skill.Name
-	case kind.IsExecution() && !markdown:
-		x := d.execution(body)
-		doc.Execution, doc.Name = &x, x.Name
-	case kind == KindPolicy && !markdown:
-		p := d.policy(body)
-		doc.Policy, doc.Name = &p, p.Name
-	case kind == KindTenant && !markdown:
-		t := d.tenant(body)
-		doc.Tenant, doc.Name = &t, t.Name
-	case kind == KindBudget && !markdown:
-		b := d.budget(body)
-		doc.Budget, doc.Name = &b, b.Name
-	case kind == KindRateLimit && !markdown:
-		r := d.rateLimit(body)
-		doc.RateLimit, doc.Name = &r, r.Name
-	case kind == KindEntityType && !markdown:
-		t := d.entityType(body)
-		doc.EntityType, doc.Name = &t, t.Name
-	case kind == KindBundle && !markdown:
-		m := d.bundle(body)
-		doc.Bundle, doc.Name = &m, m.Name
-	case slices.Contains(Kinds(), kind):
-		d.add(Problem{
-			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind,
-			Message: fmt.Sprintf("a %s cannot be written in this kind of file", kind), Hint: kind.home(),
-		})
-	case kind == "":
-		d.add(Problem{
-			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",
-			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, thin_tool, entity_type, policy, tenant, budget, rate_limit or bundle",
-		})
-	default:
-		d.add(Problem{
-			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind, Message: fmt.Sprintf("%q is not a kind of document", doc.Kind),
-			Hint: suggest.OrKnown(string(doc.Kind), kindNames()),
-		})
+	kind := KindOf(file, body)
+	refused := func(path, hint, format string, args ...any) (Document, Problems) {
+		return Document{Kind: kind, Version: versionOf(kind, body), Path: file, Body: body, broken: true}, Problems{{
+			Document: file, Path: path, Line: 1, Column: 1, Code: ProblemUnknownKind, Severity: SeverityError, Message: fmt.Sprintf(format, args...), Hint: hint,
+		}}
 	}
+	switch row := kind.row(); {
+	case kind == "":
+		data := kindNames(func(row kindRow) bool { return row.markdown == nil })
+		return refused("", "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: "+orList(data),
+			"the file does not say what it describes")
+	case row.read == nil:
+		return refused("kind", suggest.OrKnown(string(kind), kindNames(func(kindRow) bool { return true })), "%q is not a kind of document", kind)
+	case isMarkdown(file) && (row.markdown == nil || !row.markdown(file)):
+		return refused("kind", cmp.Or(row.home, "write it in a .yaml or .json file"), "a %s cannot be written in this kind of file", kind)
+	default:
+		doc, problems := row.load(file, body)
+		if doc.Version == "" {
+			doc.Version = versionOf(kind, body)
+		}
+		return doc, problems
+	}
+}
+
+// LoadStored reads a document from its stored form, given the kind under which it is stored.
+func LoadStored(stored, name string, body []byte) (Document, Problems) {
+	file := name + ".yaml"
+	if Kind(stored).row().markdown != nil && isFence(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))) {
+		file = name + ".md"
+	}
+	return Load(file, body)
+}
+
+// load reads a document of the kind. If nothing can be read from the text, the document has no version.
+func (row kindRow) load(file string, body []byte) (Document, Problems) {
+	doc := Document{Kind: row.kind, Path: file, Body: body}
+	d := newDecoder(file)
+	row.read(d, row, &doc)
 	d.problems.Sort()
 	doc.places, doc.broken = d.places, len(d.problems.Errors()) > 0
 	return doc, d.problems
 }
 
-// home describes the file in which documents of a kind are written.
-func (k Kind) home() string {
-	switch k {
-	case KindSkill:
-		return "write a skill as " + skillFile + " in a folder of its own"
-	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant, KindBudget, KindRateLimit, KindEntityType, KindThinTool, KindBundle:
+// loadAs reads a document of a kind. The error is a [Problems] with everything that is wrong.
+func loadAs[V any](kind Kind, file string, body []byte) (V, error) {
+	doc, problems := kind.row().load(file, body)
+	if err := problems.OrNil(); err != nil {
+		var none V
+		return none, err
 	}
-	return "write it in a .yaml or .json file"
+	return *valueOf[V](doc), nil
+}
+
+// orList writes a list as "a, b or c".
+func orList(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // versionOf returns the version of a document: the SHA-256 of the RFC 8785 JSON of {"body": its text, "kind": its kind}. Two texts that are
@@ -206,12 +227,4 @@ func LoadFS(fsys fs.FS, root string) ([]Document, Problems) {
 		})
 	}
 	return docs, problems
-}
-
-func kindNames() []string {
-	names := make([]string, 0, len(Kinds()))
-	for _, kind := range Kinds() {
-		names = append(names, string(kind))
-	}
-	return names
 }

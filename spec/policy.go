@@ -138,29 +138,10 @@ type policyTool struct {
 // LoadPolicy reads a document of kind policy, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
 // everything that is wrong.
 func LoadPolicy(document string, body []byte) (Policy, error) {
-	d := newDecoder(document)
-	p := d.policy(body)
-	d.problems.Sort()
-	if err := d.problems.OrNil(); err != nil {
-		return Policy{}, err
-	}
-	return p, nil
+	return loadAs[Policy](KindPolicy, document, body)
 }
 
-func (d *decoder) policy(body []byte) Policy {
-	tree := d.parseTree(plainJSON(body))
-	if tree == nil {
-		return Policy{}
-	}
-	d.places[""] = tree
-	if !d.is(tree, "", kindMap) {
-		return Policy{}
-	}
-	var h policyHead
-	d.into(tree, "", reflect.ValueOf(&h).Elem())
-	if h.Kind != "" && h.Kind != string(KindPolicy) {
-		d.at("kind", ProblemUnknownKind, "write kind: policy", "this is read as a policy, not %q", h.Kind)
-	}
+func (d *decoder) policy(h policyHead, _ source) Policy {
 	p := Policy{Name: h.Name, Description: h.Description, Rules: h.Rules}
 	names := d.checkPolicyRules(h.Rules)
 	for i, c := range h.Cases {

@@ -2,9 +2,6 @@ package spec
 
 import (
 	"encoding/json"
-	"reflect"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig/internal/expr"
 )
@@ -80,51 +77,4 @@ func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
 			c.report(path+".reason", err)
 		}
 	}
-}
-
-// policyShape adds to the schema of a policy the rules that the Go types do not express.
-func policyShape(schema *jsonschema.Schema) error {
-	words := make([]any, 0, len(policyVerdicts()))
-	for _, verdict := range policyVerdicts() {
-		words = append(words, string(verdict))
-	}
-	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindPolicy))
-	rules, cases := schema.Properties["rules"].Items, schema.Properties["cases"].Items
-	rules.Properties["verdict"].Enum, cases.Properties["expect"].Enum = words, words
-	// Only a rule that asks has an approval.
-	rules.If = &jsonschema.Schema{}
-	for _, key := range termKeys() {
-		rules.If.AnyOf = append(rules.If.AnyOf, &jsonschema.Schema{Required: []string{key}})
-	}
-	rules.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
-		"verdict": {Const: jsonschema.Ptr[any]("ask"), Description: "A rule with terms of approval has verdict: ask."},
-	}}
-	rules.AllOf = []*jsonschema.Schema{{
-		If: &jsonschema.Schema{Required: []string{"untraced"}, Properties: map[string]*jsonschema.Schema{
-			"untraced": {Const: jsonschema.Ptr[any](true), Description: "The rule also runs calls with arguments that cannot be traced."},
-		}},
-		Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
-			"verdict": {Const: jsonschema.Ptr[any]("run"), Description: "A rule with untraced has verdict: run."},
-		}},
-	}}
-	rules.DependentRequired = map[string][]string{"escalate": {"approvers"}}
-	rules.Properties["approvers"].MinProperties = jsonschema.Ptr(1)
-	rules.Properties["escalate"].Items.Properties["approvers"].MinProperties = jsonschema.Ptr(1)
-	cases.If = &jsonschema.Schema{Required: []string{"quorum"}}
-	cases.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
-		"expect": {Const: jsonschema.Ptr[any]("ask"), Description: "A case with quorum has expect: ask."},
-	}}
-	contract, err := shapeOf(reflect.TypeFor[policyTool]())
-	if err != nil {
-		return err
-	}
-	name := &jsonschema.Schema{Type: "string", Pattern: toolNamePattern.String()}
-	cases.Properties["tool"].AnyOf = []*jsonschema.Schema{name, contract}
-	agent, err := shapeOf(reflect.TypeFor[policyAgent]())
-	if err != nil {
-		return err
-	}
-	cases.Properties["agent"].AnyOf = []*jsonschema.Schema{agent.Properties["name"], agent}
-	cases.Properties["now"].Format = "date-time"
-	return nil
 }

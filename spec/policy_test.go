@@ -112,7 +112,7 @@ func TestPolicyDocument(t *testing.T) {
 		require.Equal(t, spec.KindPolicy, doc.Kind)
 		require.Equal(t, "production", doc.Name)
 		require.Len(t, doc.Version, 64)
-		require.Equal(t, "billing.refund", doc.Policy.Cases[1].Tool.Name)
+		require.Equal(t, "billing.refund", doc.Policy().Cases[1].Tool.Name)
 		line, column := doc.Position("rules[1].expires")
 		require.Positive(t, line)
 		require.Positive(t, column)

@@ -77,7 +77,7 @@ func (d *decoder) previewExpressions(x Execution, output json.RawMessage) {
 
 // checkPreviewRead checks the call of a preview against the tool: it must only read, and the expressions use what it returns.
 func (k *checker) checkPreviewRead(doc *Document) {
-	x := doc.Execution
+	x := doc.Execution()
 	if doc.broken || x.Preview == nil || x.Preview.Read == nil {
 		return
 	}

@@ -118,9 +118,9 @@ func (c problemCase) check(t *testing.T) {
 	}
 	require.Empty(t, problems, "the case does not expect these problems")
 	if len(c.Problems) == 0 {
-		require.NotNil(t, doc.Execution)
+		require.NotNil(t, doc.Execution())
 		again, err := spec.LoadExecution(name, []byte(c.text()))
 		require.NoError(t, err)
-		require.Equal(t, *doc.Execution, again)
+		require.Equal(t, *doc.Execution(), again)
 	}
 }

@@ -1,10 +1,7 @@
 package spec
 
 import (
-	"reflect"
 	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig/internal/expr"
 )
@@ -37,29 +34,10 @@ const defaultMaxWait = time.Hour
 // LoadRateLimit reads a document of kind rate_limit, in YAML or JSON, with its defaults. document is the file name for error messages. The error
 // is a [Problems] with everything that is wrong.
 func LoadRateLimit(document string, body []byte) (RateLimit, error) {
-	d := newDecoder(document)
-	r := d.rateLimit(body)
-	d.problems.Sort()
-	if err := d.problems.OrNil(); err != nil {
-		return RateLimit{}, err
-	}
-	return r, nil
+	return loadAs[RateLimit](KindRateLimit, document, body)
 }
 
-func (d *decoder) rateLimit(body []byte) RateLimit {
-	tree := d.parseTree(plainJSON(body))
-	if tree == nil {
-		return RateLimit{}
-	}
-	d.places[""] = tree
-	if !d.is(tree, "", kindMap) {
-		return RateLimit{}
-	}
-	var r RateLimit
-	d.into(tree, "", reflect.ValueOf(&r).Elem())
-	if r.Kind != "" && r.Kind != string(KindRateLimit) {
-		d.at("kind", ProblemUnknownKind, "write kind: rate_limit", "this is read as a rate limit, not %q", r.Kind)
-	}
+func (d *decoder) rateLimit(r RateLimit, _ source) RateLimit {
 	if len(r.Limits) == 0 && len(d.problems) == 0 {
 		d.at("limits", ProblemMissingKey, "add e.g. {name: all, rate: 10, per: 1s}", "the document has no limits")
 	}
@@ -138,13 +116,4 @@ func (d *decoder) checkRateExpressions(limits []rateRule) {
 		check(indexPath("limits", i)+".when", limit.When, expr.Bool)
 		check(indexPath("limits", i)+".key", limit.Key, expr.Any)
 	}
-}
-
-// rateLimitShape adds to the schema of a rate limit the rules that the Go types do not express.
-func rateLimitShape(schema *jsonschema.Schema) {
-	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindRateLimit))
-	schema.Properties["limits"].MinItems = new(1)
-	limit := schema.Properties["limits"].Items
-	limit.AnyOf = []*jsonschema.Schema{{Required: []string{"rate"}}, {Required: []string{"concurrency"}}}
-	limit.DependentRequired = map[string][]string{"rate": {"per"}, "per": {"rate"}, "burst": {"rate"}}
 }

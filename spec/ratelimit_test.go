@@ -32,7 +32,7 @@ per-person: calls of http.get, github.* for which tool != 'github.me', counted b
 starts: sessions, counted by principal.id
   10 may begin per 1s: one every 100ms, up to 50 at once after a quiet time
   others wait, as long as their deadlines allow
-`, spec.ExplainRateLimit(*doc.RateLimit))
+`, explained(doc))
 }
 
 func TestRateLimit_Problems(t *testing.T) {

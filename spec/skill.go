@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/canonical"
 )
 
@@ -51,31 +55,30 @@ type keptSkill struct {
 	Skill
 }
 
-// skill reads a SKILL.md, or the JSON in which a skill is stored.
-func (d *decoder) skill(file string, body []byte) Skill {
-	if path.Base(file) != skillFile {
-		return d.keptSkill(body)
+// isSkillFile reports whether a file makes its folder a skill.
+func isSkillFile(file string) bool { return path.Base(file) == skillFile }
+
+// readSkill reads a SKILL.md, or the JSON in which a skill is stored.
+func readSkill(d *decoder, row kindRow, doc *Document) {
+	if isSkillFile(doc.Path) {
+		doc.keepSkill(d.skill(row, doc))
+		return
 	}
-	head, text, ok := d.frontMatter(body)
+	skill := d.keptSkill(doc.Body)
+	doc.Value, doc.Name = &skill, skill.Name
+}
+
+// skill reads a SKILL.md.
+func (d *decoder) skill(row kindRow, doc *Document) Skill {
+	var h skillHead
+	s, ok := d.open(row, doc, reflect.ValueOf(&h).Elem())
 	if !ok {
 		return Skill{}
 	}
-	tree := d.parseTree(head)
-	if tree == nil {
-		return Skill{}
-	}
-	var h skillHead
-	d.into(tree, "", reflect.ValueOf(&h).Elem())
-	if tree.kind != kindMap {
-		return Skill{}
-	}
-	if h.Kind != "" && h.Kind != string(KindSkill) {
-		d.at("kind", ProblemUnknownKind, "remove the key", "a %s is a skill, not %q", skillFile, h.Kind)
-	}
-	if text == "" {
+	if s.text == "" {
 		d.add(Problem{Code: ProblemMissingKey, Line: 1, Column: 1, Message: "the skill has no instructions", Hint: "write them below the front matter"})
 	}
-	return Skill{Name: h.Name, Description: h.Description, Instructions: text}
+	return Skill{Name: h.Name, Description: h.Description, Instructions: s.text}
 }
 
 func (d *decoder) keptSkill(body []byte) Skill {
@@ -118,7 +121,8 @@ func loadSkill(fsys fs.FS, folder string) (Document, Problems) {
 		d.add(Problem{Code: ProblemUnreadable, Message: strings.TrimPrefix(err.Error(), "open ")})
 		return doc, d.problems
 	}
-	skill := d.skill(file, body)
+	doc.Body = body
+	skill := d.skill(KindSkill.row(), &doc)
 	skill.Files = d.skillFiles(fsys, folder, len(body))
 	d.problems.Sort()
 	doc.places, doc.broken = d.places, len(d.problems.Errors()) > 0
@@ -187,5 +191,50 @@ func (doc *Document) keepSkill(skill Skill) {
 	if err != nil {
 		panic("spec: cannot marshal a skill: " + err.Error()) // only texts
 	}
-	doc.Name, doc.Skill, doc.Body, doc.Version = skill.Name, &skill, raw, versionOf(KindSkill, raw)
+	doc.Name, doc.Value, doc.Body, doc.Version = skill.Name, &skill, raw, versionOf(KindSkill, raw)
+}
+
+// explainedLines is the number of lines that are shown of a skill's instructions.
+const explainedLines = 12
+
+// explainSkill says when a skill is used, how its instructions begin, and which files it has.
+func explainSkill(doc Document, _ []Document, _ []jig.Tool) (text, diagram string) {
+	skill, o := doc.Skill(), &outline{}
+	o.line(0, "skill %s%s", skill.Name, versionText(doc.Version))
+	o.line(0, "%s", skill.Description)
+	lines := strings.Split(strings.TrimSpace(skill.Instructions), "\n")
+	o.b.WriteByte('\n')
+	o.line(0, "instructions, %s:", counted(len(lines), "line"))
+	for _, line := range lines[:min(len(lines), explainedLines)] {
+		o.b.WriteString(strings.TrimRight("   "+strings.Map(printable, line), " ") + "\n")
+	}
+	if len(lines) > explainedLines {
+		o.line(1, "…")
+	}
+	if len(skill.Files) > 0 {
+		o.b.WriteByte('\n')
+		o.line(0, "files:")
+	}
+	for _, file := range slices.Sorted(maps.Keys(skill.Files)) {
+		o.line(1, "%s, %s", file, counted(len(skill.Files[file]), "byte"))
+	}
+	return o.b.String(), ""
+}
+
+// printable drops control characters and replaces tabs by spaces, so that a text cannot change how a terminal shows what follows.
+func printable(r rune) rune {
+	switch {
+	case unicode.IsPrint(r):
+		return r
+	case r == '\t':
+		return ' '
+	}
+	return -1
+}
+
+func counted(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }

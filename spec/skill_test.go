@@ -49,14 +49,14 @@ func TestLoadFSMakesOneDocumentOfASkill(t *testing.T) {
 	require.Equal(t, &spec.Skill{
 		Name: "release-notes", Description: "Use it to write release notes.", Instructions: "# Release notes\n\nRead style.md first.",
 		Files: map[string]string{"style.md": "---\nname: not-an-agent\n---\nShort <sentences>.", "examples/one.yaml": "kind: composition\n"},
-	}, doc.Skill)
+	}, doc.Skill())
 	line, _ := doc.Position("description")
 	require.Equal(t, 3, line)
 
 	// The body contains everything and reads back as the same document.
 	again, problems := spec.Load("release-notes", doc.Body)
 	require.Empty(t, problems)
-	require.Equal(t, doc.Skill, again.Skill)
+	require.Equal(t, doc.Skill(), again.Skill())
 	require.Equal(t, doc.Version, again.Version)
 	require.Equal(t, spec.KindSkill, again.Kind)
 	require.Equal(t, doc.Name, again.Name)
@@ -68,7 +68,7 @@ func TestLoadFSMakesOneDocumentOfASkill(t *testing.T) {
 
 	one, problems := spec.Load("notes/SKILL.md", []byte(skillText))
 	require.Empty(t, problems)
-	require.Equal(t, doc.Skill.Instructions, one.Skill.Instructions)
+	require.Equal(t, doc.Skill().Instructions, one.Skill().Instructions)
 	require.True(t, json.Valid(one.Body))
 }
 

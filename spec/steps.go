@@ -55,7 +55,7 @@ type walk struct {
 // walkSteps places all steps of a spec and reports what is wrong with their structure.
 func (d *decoder) walkSteps(x Execution) *walk {
 	w := &walk{decoder: d, ids: map[string]*placed{}, sets: map[string][]*placed{}}
-	if x.Kind != KindComposition {
+	if x.Kind.SingleStep() {
 		w.answer(&x.Steps[0])
 		return w
 	}

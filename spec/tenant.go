@@ -6,11 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"reflect"
 	"regexp"
 	"strings"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
@@ -211,29 +208,10 @@ type TenantMessage struct {
 // LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
 // everything that is wrong.
 func LoadTenant(document string, body []byte) (Tenant, error) {
-	d := newDecoder(document)
-	t := d.tenant(body)
-	d.problems.Sort()
-	if err := d.problems.OrNil(); err != nil {
-		return Tenant{}, err
-	}
-	return t, nil
+	return loadAs[Tenant](KindTenant, document, body)
 }
 
-func (d *decoder) tenant(body []byte) Tenant {
-	tree := d.parseWithin(limits{bytes: MaxTenantBytes, values: maxTenantValues}, plainJSON(body))
-	if tree == nil {
-		return Tenant{}
-	}
-	d.places[""] = tree
-	if !d.is(tree, "", kindMap) {
-		return Tenant{}
-	}
-	var t Tenant
-	d.into(tree, "", reflect.ValueOf(&t).Elem())
-	if t.Kind != "" && t.Kind != string(KindTenant) {
-		d.at("kind", ProblemUnknownKind, "write kind: tenant", "this is read as a tenant's document, not %q", t.Kind)
-	}
+func (d *decoder) tenant(t Tenant, _ source) Tenant {
 	d.checkApprovers("approvals.reconcilers")
 	d.checkOwners(t)
 	d.checkApprovals(t)
@@ -426,38 +404,5 @@ func (d *decoder) checkMessage(path, tenant string, m TenantMessage) {
 		if at := indexPath(path+".mail", i); d.places[at] != nil && d.places[at].kind == kindString && !mailPattern.MatchString(address) {
 			d.at(at, ProblemBadValue, "write e.g. ana@example.com", "this is not a plain mail address")
 		}
-	}
-}
-
-// tenantShape adds to the schema of a tenant the rules that the Go types do not express.
-func tenantShape(schema *jsonschema.Schema) {
-	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindTenant))
-	schema.Properties["approvals"].Properties["reconcilers"].MinProperties = jsonschema.Ptr(1)
-	schema.Properties["owners"].MinProperties = jsonschema.Ptr(1)
-	schema.Properties["webhooks"].Items.Properties["url"].Pattern = `^(https://[^\s/?#@]+|http://([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|127(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?)([/?][^\s#]*)?$`
-	messages := schema.Properties["messages"].Items
-	messages.Properties["mail"].Items.Pattern = mailPattern.String()
-	messages.OneOf = []*jsonschema.Schema{{Required: []string{"mail"}}, {Required: []string{"chat_env"}}}
-	var shipped []any
-	for _, r := range tenancy.ShippedRoles() {
-		shipped = append(shipped, r.Name)
-	}
-	roles := schema.Properties["roles"].Items
-	roles.If = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"name": {Enum: shipped, Description: "A role that ships with jig has permissions of its own."}}}
-	roles.Then = &jsonschema.Schema{Not: &jsonschema.Schema{Required: []string{"permissions"}}}
-	roles.Else = &jsonschema.Schema{Required: []string{"permissions"}}
-	keys := schema.Properties["keys"].Items
-	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43,}={0,2}$`
-	keyOf := func(algorithm, has, hasNot string) *jsonschema.Schema {
-		return &jsonschema.Schema{
-			Properties: map[string]*jsonschema.Schema{"algorithm": {Const: jsonschema.Ptr[any](algorithm), Description: "A key of " + algorithm + " has " + has + "."}},
-			Required:   []string{has}, Not: &jsonschema.Schema{Required: []string{hasNot}},
-		}
-	}
-	passkey := keyOf(identity.AlgorithmWebAuthn, "public_key", "secret_env")
-	passkey.Required = []string{"public_key", "principal", "rp_id", "origins"}
-	keys.OneOf = []*jsonschema.Schema{
-		keyOf(identity.AlgorithmEd25519, "public_key", "secret_env"), keyOf(identity.AlgorithmHMAC, "secret_env", "public_key"),
-		passkey,
 	}
 }

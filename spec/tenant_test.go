@@ -83,7 +83,7 @@ func TestTenantDocument(t *testing.T) {
 		require.Empty(t, problems)
 		require.Equal(t, spec.KindTenant, doc.Kind)
 		require.Equal(t, "7-acme", doc.Name)
-		require.Equal(t, "portal", doc.Tenant.Keys[1].ID)
+		require.Equal(t, "portal", doc.Tenant().Keys[1].ID)
 		line, column := doc.Position("people[1].id")
 		require.Positive(t, line)
 		require.Positive(t, column)

@@ -3,8 +3,6 @@ package spec
 import (
 	"encoding/json"
 	"regexp"
-
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // relationName matches the name of a relation: its own, or the dotted name of the field that contains it.
@@ -23,6 +21,23 @@ const thinResult = `{"type":"object","properties":{` +
 	`"session_id":{"type":"string","description":"The session in which its fields fill; left out when none was started."},` +
 	`"created":{"type":"boolean","description":"False when an earlier call with the same key made the entity."}},` +
 	`"required":["created"],"additionalProperties":false}`
+
+// thinKind returns what is particular to thin tools. A thin tool shows the entity that it creates, unless its document says otherwise.
+func thinKind() executionKind {
+	return executionKind{
+		backend:  true,
+		output:   func(Execution) json.RawMessage { return json.RawMessage(thinResult) },
+		previews: func(x Execution) bool { return x.Thin().Creates != nil },
+		bundle:   func(x Execution) string { return x.Thin().Bundle },
+		check:    (*decoder).checkThin, names: (*checker).checkThin, connect: (*graph).connectThin, outline: (*outline).thin, draw: (*drawing).thin,
+	}
+}
+
+// Thin returns the definition of a thin tool. It is nil for other kinds.
+func (x Execution) Thin() *ThinTool {
+	t, _ := x.Definition.(*ThinTool) //nolint:errcheck // nil if it is of another kind
+	return t
+}
 
 // thinToolHead is a document of kind thin_tool.
 type thinToolHead struct {
@@ -102,7 +117,7 @@ func (h thinToolHead) thin() *ThinTool {
 
 // checkThin checks rules that involve more than one key of a thin tool, and then its expressions.
 func (d *decoder) checkThin(x Execution) {
-	t := x.Thin
+	t := x.Thin()
 	if !d.has("entities") && !d.has("requires") && !d.has("creates") {
 		d.at("", ProblemBadShape, "add creates, with the type of an entity", "the tool does nothing: it looks up no entities, requires nothing and creates nothing")
 	}
@@ -171,17 +186,6 @@ func (d *decoder) checkList(path string) {
 	for i, item := range n.items {
 		d.is(item, indexPath(path, i), kindString)
 	}
-}
-
-// thinToolShape adds to the schema of a thin tool the rules that the Go types do not express.
-func thinToolShape(schema *jsonschema.Schema) {
-	schema.DependentRequired = map[string][]string{"starts": {"creates"}}
-	lists := &jsonschema.Schema{Types: []string{"array", "string"}, Items: &jsonschema.Schema{Type: "string"}}
-	creates := schema.Properties["creates"]
-	creates.Properties["workspaces"].Items = lists.Items
-	relations := creates.Properties["relations"]
-	relations.AdditionalProperties = lists
-	relations.PropertyNames = &jsonschema.Schema{Pattern: relationName.String()}
 }
 
 // ThinTool is a parsed thin tool without its contract. Templates (${ … }) and CEL expressions read `input`, `entities.<name>` (with

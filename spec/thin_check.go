@@ -15,7 +15,7 @@ func (k *checker) checkThin(doc *Document) {
 		return
 	}
 	var root *place
-	t := doc.Execution.Thin
+	t := doc.Execution().Thin()
 	for i, e := range t.Entities {
 		at := root.key("entities").item(i)
 		k.checkType(doc, at.key("type"), e.Type)
@@ -89,7 +89,7 @@ func (k *checker) checkThinReads(doc *Document) {
 		known = true
 		return *t, true
 	}
-	for _, e := range doc.Execution.Thin.Entities {
+	for _, e := range doc.Execution().Thin().Entities {
 		types(e.Type)
 	}
 	if !known {
@@ -97,6 +97,6 @@ func (k *checker) checkThinReads(doc *Document) {
 	}
 	d := newDecoder(doc.Path)
 	d.places = doc.places
-	d.thinExpressions(*doc.Execution, types)
+	d.thinExpressions(*doc.Execution(), types)
 	k.problems = append(k.problems, d.problems...)
 }

@@ -15,12 +15,12 @@ func ThinShapes(x Execution, types func(name string) (entity.Type, bool)) expr.S
 	text := jsonObject{{"type", "string"}}
 	texts := jsonObject{{"type", "array"}, {"items", text}}
 	shapes := expr.Shapes{
-		"entities":  thinNames(x.Thin.Entities),
+		"entities":  thinNames(x.Thin().Entities),
 		"principal": writeJSON(closedObject(jsonObject{{"id", text}, {"groups", texts}, {"permissions", texts}})),
 		"entity":    writeJSON(closedObject(jsonObject{{"id", text}})),
 		"session":   writeJSON(closedObject(jsonObject{{"id", text}})),
 	}
-	for _, e := range x.Thin.Entities {
+	for _, e := range x.Thin().Entities {
 		shapes["entities."+e.Name] = writeJSON(thinEntityShape(e, types))
 	}
 	if len(x.Tool.InputSchema) > 0 {
@@ -93,7 +93,7 @@ type thinSites struct {
 
 // checkThinExpressions checks that expressions compile, read only values that can exist, and give values of the required types.
 func (d *decoder) checkThinExpressions(x Execution) {
-	if len(x.Thin.Entities) > maxThinEntities {
+	if len(x.Thin().Entities) > maxThinEntities {
 		return // reported when the document was read; checking them all would take time that is quadratic in their number
 	}
 	var all weight
@@ -119,19 +119,19 @@ func (d *decoder) thinExpressions(x Execution, types func(name string) (entity.T
 	}
 	s := &thinSites{compiler: compiler{decoder: d, env: env}, before: len(d.problems)}
 	whole := ThinShapes(x, types)
-	for i := range x.Thin.Entities {
+	for i := range x.Thin().Entities {
 		path := indexPath("entities", i)
-		s.shapes = onlyEntities(whole, x.Thin.Entities[:i]) // the entities before it have been found
+		s.shapes = onlyEntities(whole, x.Thin().Entities[:i]) // the entities before it have been found
 		s.text(path+".id", true)
 		s.text(path+".workspace", true)
 	}
 	s.shapes = whole
-	for i, r := range x.Thin.Requires {
+	for i, r := range x.Thin().Requires {
 		path := indexPath("requires", i)
 		s.source(path+".check", r.Check, expr.Bool)
 		s.text(path+".message", false)
 	}
-	if c := x.Thin.Creates; c != nil {
+	if c := x.Thin().Creates; c != nil {
 		s.text("creates.title", true)
 		s.document("creates.fields", "object")
 		s.text("creates.key", true)

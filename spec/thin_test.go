@@ -60,7 +60,7 @@ func TestThinTool(t *testing.T) {
 		},
 		Starts: &spec.ThinStart{Fields: []string{"summary"}, Input: json.RawMessage(`{"model":"${input.?model.orValue('')}"}`)},
 		URL:    "https://example.com/reviews/${entity.id}?session=${session.id}",
-	}, x.Thin)
+	}, x.Thin())
 	require.Equal(t, jig.ImplementationThin, x.Tool.Implementation)
 	require.Equal(t, jig.PermissionDraft, x.Tool.Permission)
 	require.True(t, x.Tool.Idempotent)
@@ -87,7 +87,7 @@ func TestConnectedEntitiesAreFollowedAsFarAsTheStoreDoes(t *testing.T) {
 		x, err := spec.LoadExecution("a.yaml", []byte(text))
 		require.Equal(t, ok, err == nil, "%d: %v", depth, err)
 		if ok {
-			require.Equal(t, depth, x.Thin.Entities[0].Connected.Depth)
+			require.Equal(t, depth, x.Thin().Entities[0].Connected.Depth)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,11 +132,11 @@ type grower struct {
 const pathsPerByte = 32
 
 // parseTree parses YAML (JSON is YAML, too). It returns nil, with the problems reported, if the text cannot be read at all.
-func (d *decoder) parseTree(text []byte) *node {
-	return d.parseWithin(limits{bytes: MaxDocumentBytes, values: MaxValues}, text)
-}
+func (d *decoder) parseTree(text []byte) *node { return d.parseWithin(limits{}, text) }
 
+// parseWithin parses a document within limits; by default those of most documents.
 func (d *decoder) parseWithin(most limits, text []byte) *node {
+	most = cmp.Or(most, limits{bytes: MaxDocumentBytes, values: MaxValues})
 	if len(text) > most.bytes {
 		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(text), most.bytes), Hint: splitHint})
 		return nil

@@ -26,16 +26,16 @@ func TestVersionsAreHashesThatOtherProgramsCanCompute(t *testing.T) {
 	require.Empty(t, problems.Errors())
 	want := sha(`{"body":"` + strings.ReplaceAll(payAll, "\n", `\n`) + `","kind":"composition"}`)
 	require.Equal(t, want, doc.Version)
-	require.Equal(t, want, doc.Execution.Version)
-	require.Equal(t, want, doc.Execution.Tool.Version)
-	require.Equal(t, sha(`{"kind":"composition","name":"billing.payAll","permission":"write","steps":[{"id":"pay","tool":"billing.pay"}]}`), doc.Execution.Tool.Meaning)
+	require.Equal(t, want, doc.Execution().Version)
+	require.Equal(t, want, doc.Execution().Tool.Version)
+	require.Equal(t, sha(`{"kind":"composition","name":"billing.payAll","permission":"write","steps":[{"id":"pay","tool":"billing.pay"}]}`), doc.Execution().Tool.Meaning)
 
 	const agent = "---\nname: tidy\nmodel: anthropic/x\n---\nTidy <up> & \"rest\".\n"
 	doc, problems = spec.Load("tidy.md", []byte(agent))
 	require.Empty(t, problems.Errors())
 	want = sha(`{"body":"---\nname: tidy\nmodel: anthropic/x\n---\nTidy <up> & \"rest\".\n","kind":"agent"}`)
 	require.Equal(t, want, doc.Version)
-	require.Equal(t, want, doc.Agent.Version)
+	require.Equal(t, want, doc.Agent().Version)
 
 	skill := fstest.MapFS{
 		"notes/SKILL.md": {Data: []byte("---\nname: notes\ndescription: Says how notes are written.\n---\nBe short.\n")},
@@ -62,7 +62,7 @@ func TestDescriptions_ChangeTheVersionButNotTheMeaning(t *testing.T) {
 	load := func(body string) *spec.Execution {
 		doc, problems := spec.Load("pay.yaml", []byte(body))
 		require.Empty(t, problems.Errors())
-		return doc.Execution
+		return doc.Execution()
 	}
 	first := load(payAll)
 	for _, same := range []string{

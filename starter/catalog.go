@@ -126,7 +126,7 @@ func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
 		return nil, usage(problems)
 	}
 	for _, doc := range docs {
-		if doc.Kind == spec.KindBundle {
+		if doc.Kind.IsManifest() {
 			return nil, usagef("%s is the manifest of a bundle: `%s` installs it with its documents", doc.Path, a.command("bundle", "install", path.Dir(doc.Path)))
 		}
 		input.Documents = append(input.Documents, file{Path: keptPath(doc), Body: string(doc.Body)})
@@ -140,7 +140,7 @@ func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
 // keptPath returns the path to send with a document's body, which decides how the body is parsed. A skill's body is JSON that holds all of
 // its files.
 func keptPath(doc spec.Document) string {
-	if doc.Kind == spec.KindSkill {
+	if doc.Skill() != nil {
 		return strings.TrimSuffix(doc.Path, path.Ext(doc.Path)) + ".json"
 	}
 	return doc.Path
@@ -254,7 +254,8 @@ func (a *app) catalogShow(ctx context.Context, e engine, name string) error {
 	if err != nil {
 		return err
 	}
-	if shown, err := a.showRegistered(ctx, e, kindsOf(c, name), name); shown || err != nil {
+	kinds, unlisted := kindsOf(c, name)
+	if shown, err := a.showRegistered(ctx, e, kinds, name); shown || err != nil {
 		return err
 	}
 	for _, tool := range c.Tools {
@@ -270,7 +271,6 @@ func (a *app) catalogShow(ctx context.Context, e engine, name string) error {
 		}
 		return a.print("%s", safeText(prettyJSON(contract)))
 	}
-	unlisted := []string{string(spec.KindPolicy), string(spec.KindTenant), string(spec.KindBudget), string(spec.KindRateLimit)} // the catalog does not list them
 	if shown, err := a.showRegistered(ctx, e, unlisted, name); shown || err != nil {
 		return err
 	}
@@ -295,24 +295,19 @@ func (a *app) showRegistered(ctx context.Context, e engine, kinds []string, name
 	return false, nil
 }
 
-// kindsOf returns the kinds of documents that have a name.
-func kindsOf(c client.Catalog, name string) []string {
-	var kinds []string
-	if slices.Contains(c.Agents, name) {
-		kinds = append(kinds, string(spec.KindAgent))
+// kindsOf returns the kinds of the documents that have a name, and the kinds whose documents a catalog does not list.
+func kindsOf(c client.Catalog, name string) (kinds, unlisted []string) {
+	listed := listedNames(c)
+	for _, kind := range spec.Kinds() {
+		names, known := listed[kind.Stored()]
+		switch {
+		case !known && !kind.IsManifest():
+			unlisted = append(unlisted, kind.Stored())
+		case slices.Contains(names, name) && !slices.Contains(kinds, kind.Stored()):
+			kinds = append(kinds, kind.Stored())
+		}
 	}
-	if slices.Contains(c.EntityTypes, name) {
-		kinds = append(kinds, string(spec.KindEntityType))
-	}
-	if slices.Contains(c.Skills, name) {
-		kinds = append(kinds, string(spec.KindSkill))
-	}
-	documents := []string{string(spec.KindComposition), string(spec.KindPrompt), string(spec.KindTask), jig.ImplementationThin}
-	isSpec := func(tool jig.Tool) bool { return tool.Name == name && slices.Contains(documents, tool.Implementation) }
-	if slices.Contains(c.Specs, name) || slices.ContainsFunc(c.Tools, isSpec) {
-		kinds = append(kinds, documentSpec)
-	}
-	return kinds
+	return kinds, unlisted
 }
 
 func namesOf(c client.Catalog) []string {

@@ -262,11 +262,11 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 		}
 	}
 	for _, doc := range docs {
-		seen[doc.Name] = doc.Execution != nil // the document replaces the registered spec with the same name
+		seen[doc.Name] = doc.Execution() != nil // the document replaces the registered spec with the same name
 	}
 	for _, doc := range docs {
-		if doc.Execution != nil {
-			eachCall(doc.Execution.Steps, call)
+		if doc.Execution() != nil {
+			eachCall(doc.Execution().Steps, call)
 		}
 	}
 	for n := 0; n < len(waiting) && n < maxCalled; n++ {
@@ -296,7 +296,7 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 func (a *app) readTypes(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalog) error {
 	for i := range min(len(known.EntityTypes), maxCalled) {
 		name := known.EntityTypes[i].Name
-		if slices.ContainsFunc(docs, func(doc spec.Document) bool { return doc.Kind == spec.KindEntityType && doc.Name == name }) {
+		if slices.ContainsFunc(docs, func(doc spec.Document) bool { return doc.EntityType() != nil && doc.Name == name }) {
 			continue
 		}
 		body, err := e.Document(ctx, a.flags.tenant, string(spec.KindEntityType), name)

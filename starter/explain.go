@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -102,21 +100,10 @@ func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]exp
 	all := make([]explained, 0, len(docs))
 	tools := toolsFor(docs, known)
 	for _, doc := range docs {
-		x := explainOne(doc, tools)
-		if doc.Bundle != nil {
-			x.Text = spec.ExplainBundle(*doc.Bundle, below(docs, doc.Path))
-		}
-		all = append(all, x)
+		text, diagram := spec.ExplainDocument(doc, docs, tools...)
+		all = append(all, explained{Document: doc.Path, Kind: doc.Kind, Name: doc.Name, Text: text, Mermaid: diagram})
 	}
 	return all, nil
-}
-
-// below returns the documents in a file's folder and its subfolders. For a bundle's manifest, these are the bundle's documents.
-func below(docs []spec.Document, file string) []spec.Document {
-	folder := path.Dir(filepath.ToSlash(file)) + "/"
-	return slices.DeleteFunc(slices.Clone(docs), func(doc spec.Document) bool {
-		return folder != "./" && !strings.HasPrefix(filepath.ToSlash(doc.Path), folder)
-	})
 }
 
 // pathsAndNames separates files and folders from names of registered documents.
@@ -181,36 +168,19 @@ const documentSpec = "spec"
 
 // registeredAs reads every document that is registered under a name; an execution spec, an agent, a skill and an entity type may share one.
 func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name string) ([]spec.Document, error) {
-	type shelf struct {
-		names     []string
-		extension string
-	}
-	specs := shelf{slices.Clone(c.Specs), ".yaml"}
-	var code []string
-	for _, t := range c.Tools {
-		if spec.Kind(t.Implementation).IsExecution() {
-			specs.names = append(specs.names, t.Name)
-		} else {
-			code = append(code, t.Name)
-		}
-	}
-	shelves := map[string]shelf{
-		documentSpec: specs, string(spec.KindAgent): {c.Agents, ".md"}, string(spec.KindSkill): {c.Skills, ".json"},
-		string(spec.KindEntityType): {c.EntityTypes, ".yaml"},
-	}
+	listed := listedNames(c)
 	var docs []spec.Document
 	var all []string
-	for _, kind := range slices.Sorted(maps.Keys(shelves)) {
-		kept := shelves[kind]
-		all = append(all, kept.names...)
-		if !slices.Contains(kept.names, name) {
+	for _, kind := range slices.Sorted(maps.Keys(listed)) {
+		all = append(all, listed[kind]...)
+		if !slices.Contains(listed[kind], name) {
 			continue
 		}
 		body, err := e.Document(ctx, a.flags.tenant, kind, name)
 		if err != nil {
 			return nil, err
 		}
-		doc, problems := spec.Load(name+kept.extension, body)
+		doc, problems := spec.LoadStored(kind, name, body)
 		if problems.OrNil() != nil { // written in an older version of the language
 			return nil, problems
 		}
@@ -220,12 +190,25 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 	if len(docs) > 0 {
 		return docs, nil
 	}
-	if slices.Contains(code, name) {
+	if slices.ContainsFunc(c.Tools, func(t jig.Tool) bool { return t.Name == name }) {
 		return nil, jig.Errorf(jig.CodeNotFound, "%s is a tool written in code; it has no document", name).WithField("name").
 			WithHint(fmt.Sprintf("`%s` shows its contract", a.command("catalog", "--output", outputJSON)))
 	}
 	return nil, jig.Errorf(jig.CodeNotFound, "there is no file %s, and nothing is registered under that name", name).WithField("name").
 		WithHint(cmp.Or(suggest.OrKnown(name, all), fmt.Sprintf("see `%s`", a.command("catalog"))))
+}
+
+// listedNames returns the names of the documents in a catalog, by the kind under which they are stored.
+func listedNames(c client.Catalog) map[string][]string {
+	specs := slices.Clone(c.Specs)
+	for _, t := range c.Tools {
+		if spec.Kind(t.Implementation).IsExecution() {
+			specs = append(specs, t.Name)
+		}
+	}
+	return map[string][]string{
+		documentSpec: specs, spec.KindAgent.Stored(): c.Agents, spec.KindSkill.Stored(): c.Skills, spec.KindEntityType.Stored(): c.EntityTypes,
+	}
 }
 
 // toolsFor returns the contracts in the catalog and those of the documents themselves. Without a catalog it returns nil, because most
@@ -236,60 +219,11 @@ func toolsFor(docs []spec.Document, known *client.Catalog) []jig.Tool {
 	}
 	tools := slices.Clone(known.Tools)
 	for _, doc := range docs {
-		if doc.Execution != nil {
-			tools = append(tools, doc.Execution.Tool)
+		if doc.Execution() != nil {
+			tools = append(tools, doc.Execution().Tool)
 		}
 	}
 	return tools
-}
-
-func explainOne(doc spec.Document, tools []jig.Tool) explained {
-	x := explained{Document: doc.Path, Kind: doc.Kind, Name: doc.Name}
-	switch {
-	case doc.Execution != nil:
-		e := spec.Explain(*doc.Execution, tools...)
-		x.Text, x.Mermaid = e.Text(), e.Mermaid()
-	case doc.Agent != nil:
-		x.Text = spec.ExplainAgent(*doc.Agent, tools...)
-	case doc.Skill != nil:
-		x.Text = skillText(doc)
-	case doc.EntityType != nil:
-		e := spec.ExplainEntityType(*doc.EntityType, tools...)
-		x.Text, x.Mermaid = e.Text(), e.Mermaid()
-	case doc.RateLimit != nil:
-		x.Text = spec.ExplainRateLimit(*doc.RateLimit)
-	case doc.Budget != nil:
-		x.Text = spec.ExplainBudget(*doc.Budget)
-	default:
-		x.Text = fmt.Sprintf("%s %s (version %s)\n", doc.Kind, doc.Name, jig.ShortVersion(doc.Version))
-	}
-	return x
-}
-
-// instructionLines is the maximum number of lines that are shown of a skill's instructions.
-const instructionLines = 12
-
-// skillText describes a skill: when it is used, how its instructions begin, and its files.
-func skillText(doc spec.Document) string {
-	skill := doc.Skill
-	var b strings.Builder
-	fmt.Fprintf(&b, "skill %s (version %s)\n", skill.Name, jig.ShortVersion(doc.Version))
-	fmt.Fprintf(&b, "%s\n", oneLine(skill.Description, 0))
-	lines := strings.Split(strings.TrimSpace(safeText(skill.Instructions)), "\n")
-	fmt.Fprintf(&b, "\ninstructions, %s:\n", plural(len(lines), "line", "lines"))
-	for _, line := range lines[:min(len(lines), instructionLines)] {
-		b.WriteString(strings.TrimRight("   "+line, " ") + "\n")
-	}
-	if len(lines) > instructionLines {
-		b.WriteString("   …\n")
-	}
-	if len(skill.Files) > 0 {
-		b.WriteString("\nfiles:\n")
-	}
-	for _, file := range slices.Sorted(maps.Keys(skill.Files)) {
-		fmt.Fprintf(&b, "   %s, %s\n", oneLine(file, 0), plural(len(skill.Files[file]), "byte", "bytes"))
-	}
-	return b.String()
 }
 
 func (a *app) printExplained(all []explained, format string) error {

@@ -50,7 +50,7 @@ JSON output: {"ok", "cases": [{"name", "expect", "got"?, "rules", "failed"?, "ok
 			if err != nil {
 				return err
 			}
-			tools, err := a.toolsOfCases(cmd.Context(), doc.Policy.Cases, f)
+			tools, err := a.toolsOfCases(cmd.Context(), doc.Policy().Cases, f)
 			if err != nil {
 				return err
 			}
@@ -68,13 +68,13 @@ func (a *app) readPolicy(file string) (spec.Document, *policy.Rules, error) {
 		return spec.Document{}, nil, usage(err)
 	}
 	doc, problems := spec.Load(file, body)
-	if kind := doc.Kind; kind != "" && kind != spec.KindPolicy && problems.OrNil() == nil {
+	if kind := doc.Kind; kind != "" && doc.Policy() == nil && problems.OrNil() == nil {
 		return doc, nil, usagef("%s describes the %s %s, but a policy is needed: kind: policy", file, kind, doc.Name)
 	}
 	if problems.OrNil() != nil {
 		return doc, nil, usage(problems)
 	}
-	rules, err := policy.Compile(*doc.Policy, doc.Version)
+	rules, err := policy.Compile(*doc.Policy(), doc.Version)
 	return doc, rules, err
 }
 

@@ -88,7 +88,7 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 	if problems.OrNil() != nil {
 		return o, usage(check([]spec.Document{doc}, problems, spec.Catalog{}))
 	}
-	if doc.Kind != spec.KindAgent && !doc.Kind.IsExecution() {
+	if doc.Agent() == nil && doc.Execution() == nil {
 		return o, usagef("%s is a %s; agents, compositions, prompts, tasks and thin tools can be run", agent, doc.Kind)
 	}
 	o.Agent, o.Document, o.DocumentName = doc.Name, string(body), agent

@@ -150,7 +150,7 @@ func TestCatalogAddSendsTheDocuments(t *testing.T) {
 	require.Len(t, sent.Documents, 1)
 	doc, problems := spec.Load(sent.Documents[0].Path, []byte(sent.Documents[0].Body))
 	require.Empty(t, problems, "the tool can read what was sent")
-	require.Equal(t, map[string]string{"style.md": "Be short."}, doc.Skill.Files)
+	require.Equal(t, map[string]string{"style.md": "Be short."}, doc.Skill().Files)
 
 	got = jigCLI(t, doneEngine(), nil, "catalog", "add", t.TempDir())
 	require.Equal(t, exitUsage, got.code)

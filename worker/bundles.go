@@ -36,7 +36,7 @@ func (s bundleStore) RemoveBundle(
 // bundleOptions returns the options of the tools that install bundles.
 func bundleOptions(db *store.DB, names *bundle.Names, known *current.Catalog) bundletools.Options {
 	return bundletools.Options{
-		Store: bundleStore{DB: db, names: names}, Known: known.KnownWith, KindOf: current.StoredKind, Check: checkDocument,
+		Store: bundleStore{DB: db, names: names}, Known: known.KnownWith, Check: checkDocument,
 		TypeOf: extractor.TypeInUse(db),
 	}
 }

@@ -53,10 +53,10 @@ func TestShippedBundlesAreInstalledOnce(t *testing.T) {
 
 	by.Tenant, tenant = tenant+"b", tenant+"b"
 	taken := b.Documents[0]
-	require.NoError(t, db.PutDocument(t.Context(), tenant, current.StoredKind(taken.Kind), taken.Name, "mine", []byte("mine")))
+	require.NoError(t, db.PutDocument(t.Context(), tenant, taken.Kind.Stored(), taken.Name, "mine", []byte("mine")))
 	require.NoError(t, o.InstallShipped(t.Context(), db, by, b), "the worker starts all the same")
 	require.False(t, has())
-	body, err := db.Document(t.Context(), tenant, current.StoredKind(taken.Kind), taken.Name)
+	body, err := db.Document(t.Context(), tenant, taken.Kind.Stored(), taken.Name)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(body))
 }

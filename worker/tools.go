@@ -40,7 +40,7 @@ func builtins(
 		entities.Tools(entityOptions(db, models, s.Model)),
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
 		grants.Tools(grants.Options{New: newGrant(tenants, known), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
-		catalog.Tools(catalog.Options{Store: db, Known: known.Known, KindOf: current.StoredKind, Check: checkDocument, TypeOf: extractor.TypeInUse(db)}),
+		catalog.Tools(catalog.Options{Store: db, Known: known.Known, Check: checkDocument, TypeOf: extractor.TypeInUse(db)}),
 		bundletools.Tools(bundleOptions(db, names, known)),
 	)
 }

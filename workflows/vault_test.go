@@ -131,7 +131,7 @@ func (v *vault) govern(t *testing.T, documents ...string) {
 	for i, rules := range documents {
 		doc, problems := spec.Load("policy.yaml", fmt.Appendf(nil, "kind: policy\nname: p%d\nrules:\n%s", i, rules))
 		require.Empty(t, problems)
-		compiled, err := policy.Compile(*doc.Policy, doc.Version)
+		compiled, err := policy.Compile(*doc.Policy(), doc.Version)
 		require.NoError(t, err)
 		list = append(list, compiled)
 	}

@@ -27,10 +27,10 @@ func Test(ctx context.Context, p *Rules, tools func(name string) (jig.Tool, bool
 
 // CheckDocument returns an error if a document of kind policy does not compile or fails one of its own cases. tools are the tenant's tools.
 func CheckDocument(ctx context.Context, doc spec.Document, tools []jig.Tool) error {
-	if doc.Policy == nil {
+	if doc.Policy() == nil {
 		return nil
 	}
-	rules, err := Compile(*doc.Policy, doc.Version)
+	rules, err := Compile(*doc.Policy(), doc.Version)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func TestExamplesOfThePage(t *testing.T) {
 		if spec.KindOf("example.yaml", []byte(example[1])) == spec.KindTenant {
 			doc, problems := spec.Load("example.yaml", []byte(example[1]))
 			require.Empty(t, problems)
-			require.NotEmpty(t, doc.Tenant.People)
+			require.NotEmpty(t, doc.Tenant().People)
 			tenants++
 			continue
 		}
@@ -73,7 +73,7 @@ func TestPageIsComplete(t *testing.T) {
 	require.NoError(t, err)
 	var members []json.RawMessage
 	for _, kind := range []spec.Kind{spec.KindPolicy, spec.KindTenant} {
-		schema, err := spec.SchemaOf(kind)
+		schema, err := os.ReadFile("../../spec/schema/" + string(kind) + ".schema.json")
 		require.NoError(t, err)
 		members = append(members, schema)
 	}

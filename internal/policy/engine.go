@@ -155,10 +155,10 @@ func read(document string) (*Rules, error) {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err).WithField("document").
 			WithHint("`jig validate` says what is wrong, and where")
 	}
-	if doc.Policy == nil {
+	if doc.Policy() == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the document is not a policy").WithField("document").WithHint("write a document with kind: policy")
 	}
-	return Compile(*doc.Policy, doc.Version)
+	return Compile(*doc.Policy(), doc.Version)
 }
 
 // compileAll compiles the policies of a tenant. It keeps those that cannot be read apart.

@@ -160,13 +160,13 @@ func FuzzPolicy(f *testing.F) {
 	f.Add("kind: policy\nrules: [&a {name: a, when: '', verdict: run, reason: '${', expires: 1}, *a]\n", `[`)
 	f.Fuzz(func(t *testing.T, text, input string) {
 		doc, problems := spec.Load("policy.yaml", []byte(text))
-		if doc.Policy == nil || problems.OrNil() != nil {
+		if doc.Policy() == nil || problems.OrNil() != nil {
 			return
 		}
-		rules, err := policy.Compile(*doc.Policy, doc.Version)
+		rules, err := policy.Compile(*doc.Policy(), doc.Version)
 		require.NoError(t, err)
 		results := policy.Test(t.Context(), rules, nil)
-		require.Len(t, results, len(doc.Policy.Cases))
+		require.Len(t, results, len(doc.Policy().Cases))
 		_, err = json.Marshal(results)
 		require.NoError(t, err)
 		for _, tool := range everyTool() {

@@ -24,7 +24,7 @@ func load(t testing.TB, text string) *policy.Rules {
 	t.Helper()
 	doc, problems := spec.Load("policy.yaml", []byte(text))
 	require.Empty(t, problems)
-	rules, err := policy.Compile(*doc.Policy, doc.Version)
+	rules, err := policy.Compile(*doc.Policy(), doc.Version)
 	require.NoError(t, err)
 	return rules
 }

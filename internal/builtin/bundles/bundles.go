@@ -45,8 +45,6 @@ type Options struct {
 	Store Store
 	// Known returns the tenant's catalog, against which documents are checked. It includes the Go tools that belong to the bundle.
 	Known func(ctx context.Context, tenant, bundle string) (spec.Catalog, error)
-	// KindOf returns the name under which the store keeps documents of a kind.
-	KindOf func(kind spec.Kind) string
 	// Check runs further checks on a document, given the tenant's tools.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
 	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known.
@@ -232,7 +230,7 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Remo
 // entities returns the number of entities of the types among some documents.
 func (o Options) entities(documents []bundle.DocumentVersion, counts map[string]int64) (n int64) {
 	for _, doc := range documents {
-		if doc.Kind == o.KindOf(spec.KindEntityType) {
+		if doc.Kind == spec.KindEntityType.Stored() {
 			n += counts[doc.Name]
 		}
 	}

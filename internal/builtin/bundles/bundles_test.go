@@ -86,7 +86,7 @@ func TestUpgrade_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
 	base := func(entities int64) *shelf {
-		s := &shelf{types: map[string]entity.Type{"note": *old.EntityType}, entities: map[string]int64{"note": entities}}
+		s := &shelf{types: map[string]entity.Type{"note": *old.EntityType()}, entities: map[string]int64{"note": entities}}
 		_, refused := s.install(t, "1.0.0", false, note)
 		require.Nil(t, refused)
 		return s
@@ -116,7 +116,7 @@ func TestUpgrade_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 	s = base(3)
 	own, problems := spec.Load("note.yaml", []byte(wider))
 	require.Empty(t, problems)
-	s.types["note"] = *own.EntityType
+	s.types["note"] = *own.EntityType()
 	_, refused = s.install(t, "1.0.0", true, note)
 	require.NotNil(t, refused)
 	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
@@ -147,7 +147,7 @@ func TestInstall_NoticesNewEntities(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
-	s := &shelf{types: map[string]entity.Type{"note": *old.EntityType}, entities: map[string]int64{}}
+	s := &shelf{types: map[string]entity.Type{"note": *old.EntityType()}, entities: map[string]int64{}}
 	_, refused := s.install(t, "1.0.0", false, note)
 	require.Nil(t, refused)
 	s.meanwhile = func() { s.entities["note"] = 1 }

@@ -36,7 +36,7 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 		return Installed{}, err
 	}
 	request := bundle.Install{
-		Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Shown: inv.Precondition, Replace: replace, Documents: changes.Stored(b.Documents, o.KindOf),
+		Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Shown: inv.Precondition, Replace: replace, Documents: changes.Stored(b.Documents),
 	}
 	if before.Hash != b.Hash || replace {
 		if request.Types, err = o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
@@ -75,7 +75,7 @@ func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, proble
 		if err != nil {
 			return nil, err
 		}
-		known = o.without(known, before.Documents)
+		known = without(known, before.Documents)
 		problems = slices.Concat(problems, spec.Check(b.Documents, known), spec.Advise(b.Documents, known))
 		tools := toolsWith(known.Tools, b.Documents)
 		for _, doc := range b.Documents {
@@ -97,8 +97,8 @@ func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, proble
 func toolsWith(tools []jig.Tool, docs []spec.Document) []jig.Tool {
 	all := slices.Clone(tools)
 	for _, doc := range docs {
-		if doc.Execution != nil {
-			all = append(slices.DeleteFunc(all, func(t jig.Tool) bool { return t.Name == doc.Name }), doc.Execution.Tool)
+		if doc.Execution() != nil {
+			all = append(slices.DeleteFunc(all, func(t jig.Tool) bool { return t.Name == doc.Name }), doc.Execution().Tool)
 		}
 	}
 	return all
@@ -110,24 +110,10 @@ func problemOf(doc spec.Document, err error) spec.Problem {
 }
 
 // without returns the catalog without the given documents.
-func (o Options) without(c spec.Catalog, gone []bundle.DocumentVersion) spec.Catalog {
-	leaves := func(kind spec.Kind, name string) bool {
-		stored := o.KindOf(kind)
-		return slices.ContainsFunc(gone, func(d bundle.DocumentVersion) bool { return d.Kind == stored && d.Name == name })
-	}
-	drop := func(names []string, kind spec.Kind) []string {
-		if names == nil { // this kind is not known
-			return nil
-		}
-		return slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return leaves(kind, name) })
-	}
-	c.Agents, c.Skills = drop(c.Agents, spec.KindAgent), drop(c.Skills, spec.KindSkill)
-	c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t jig.Tool) bool {
-		return spec.Kind(t.Implementation).IsExecution() && leaves(spec.KindComposition, t.Name)
+func without(c spec.Catalog, gone []bundle.DocumentVersion) spec.Catalog {
+	return c.Without(func(kind, name string) bool {
+		return slices.ContainsFunc(gone, func(d bundle.DocumentVersion) bool { return d.Kind == kind && d.Name == name })
 	})
-	c.Specs = slices.DeleteFunc(slices.Clone(c.Specs), func(x spec.Execution) bool { return leaves(spec.KindComposition, x.Name) })
-	c.EntityTypes = slices.DeleteFunc(slices.Clone(c.EntityTypes), func(t entity.Type) bool { return leaves(spec.KindEntityType, t.Name) })
-	return c
 }
 
 // checkUpgrade refuses a downgrade, and types that existing entities may not fit. It returns the facts on which the result is based.
@@ -139,13 +125,13 @@ func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle,
 	var types []entity.Type
 	kept := map[string]bool{}
 	for _, doc := range b.Documents {
-		if doc.EntityType != nil {
-			types, kept[doc.Name] = append(types, *doc.EntityType), true
+		if doc.EntityType() != nil {
+			types, kept[doc.Name] = append(types, *doc.EntityType()), true
 		}
 	}
 	var gone []string
 	for _, doc := range before.Documents {
-		if doc.Kind == o.KindOf(spec.KindEntityType) && !kept[doc.Name] {
+		if doc.Kind == spec.KindEntityType.Stored() && !kept[doc.Name] {
 			gone = append(gone, doc.Name)
 		}
 	}

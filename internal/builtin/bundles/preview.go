@@ -13,7 +13,7 @@ import (
 // previewInstall shows what changes in each document, after the same checks as an installation.
 func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Install) (jig.Preview, error) {
 	b, problems := read(in)
-	stored := changes.Stored(b.Documents, o.KindOf)
+	stored := changes.Stored(b.Documents)
 	shelf, err := o.Store.Shelf(ctx, inv.Tenant, b.Manifest.Name, changes.Keys(stored))
 	if err != nil {
 		return jig.Preview{}, err
@@ -57,7 +57,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 		return jig.Preview{}, err
 	}
 	planned := o.planned(ctx, inv.Tenant, shelf, plan, nil)
-	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known, o.KindOf); err != nil {
+	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known); err != nil {
 		return jig.Preview{}, err
 	}
 	p, err := planned.Preview("Removes " + in.Name + " " + shelf.Before.Version)
@@ -74,7 +74,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 // planned returns a planned change with the documents and the function that its description needs.
 func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
 	return changes.Planned{
-		Shelf: shelf, Plan: plan, Documents: docs, KindOf: o.KindOf,
+		Shelf: shelf, Plan: plan, Documents: docs,
 		Body: func(d bundle.DocumentVersion) ([]byte, error) {
 			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
 		},

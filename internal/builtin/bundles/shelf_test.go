@@ -161,12 +161,6 @@ func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
 	kit := tooltest.New(t, bundles.Tools(bundles.Options{
 		Store: s,
-		KindOf: func(k spec.Kind) string {
-			if k.IsExecution() {
-				return "spec"
-			}
-			return string(k)
-		},
 		Check: func(_ context.Context, tenant string, doc spec.Document, _ []jig.Tool) error {
 			if strings.HasPrefix(doc.Name, tenant+".refused") {
 				return jig.Errorf(jig.CodeInvalidInput, "%s is refused", doc.Name)

@@ -18,7 +18,7 @@ type Documents interface {
 // that somebody registered under the name of a shipped one is kept. Several processes may do so at the same time.
 func (o Options) InstallShipped(ctx context.Context, documents Documents, by jig.Invocation, b spec.Bundle) error {
 	name := slog.String("bundle", b.Manifest.Name)
-	_, err := documents.DocumentAt(ctx, by.Tenant, o.KindOf(spec.KindBundle), b.Manifest.Name, b.Hash)
+	_, err := documents.DocumentAt(ctx, by.Tenant, spec.KindBundle.Stored(), b.Manifest.Name, b.Hash)
 	if err == nil || jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}

@@ -41,8 +41,6 @@ type Options struct {
 	Store Store
 	// Known returns the tenant's current catalog, against which documents are checked; required.
 	Known func(ctx context.Context, tenant string) (spec.Catalog, error)
-	// KindOf returns the name under which the store keeps documents of a kind; required.
-	KindOf func(kind spec.Kind) string
 	// Check runs further checks on a document, given the tenant's tools; required.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
 	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known. Required.
@@ -128,7 +126,7 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	stored := changes.Stored(c.docs, o.KindOf)
+	stored := changes.Stored(c.docs)
 	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", changes.Keys(stored))
 	if err != nil {
 		return jig.Preview{}, err
@@ -146,7 +144,7 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 // planned returns a planned change with the documents and the function that its description needs.
 func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
 	return changes.Planned{
-		Shelf: shelf, Plan: plan, Documents: docs, KindOf: o.KindOf,
+		Shelf: shelf, Plan: plan, Documents: docs,
 		Body: func(d bundle.DocumentVersion) ([]byte, error) {
 			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
 		},
@@ -175,7 +173,7 @@ func (o Options) check(ctx context.Context, tenant string, in Files) (checked, e
 	for _, file := range in.Documents {
 		doc, found := spec.Load(file.Path, []byte(file.Body))
 		c.docs, problems = append(c.docs, doc), append(problems, found...)
-		if doc.Kind == spec.KindBundle {
+		if doc.Kind.IsManifest() {
 			problems = append(problems, spec.Problem{
 				Document: file.Path, Path: "kind", Line: 1, Column: 1, Code: spec.ProblemUnknownKind, Severity: spec.SeverityError,
 				Message: "the manifest of a bundle cannot be registered by itself", Hint: "install the bundle: jig bundle install FOLDER",
@@ -190,7 +188,7 @@ func (o Options) check(ctx context.Context, tenant string, in Files) (checked, e
 		return checked{}, err
 	}
 	for i, doc := range c.docs {
-		if r := in.Documents[i].Replaces; r != nil && (o.KindOf(doc.Kind) != o.KindOf(spec.Kind(r.Kind)) || doc.Name != r.Name) {
+		if r := in.Documents[i].Replaces; r != nil && (doc.Kind.Stored() != spec.Kind(r.Kind).Stored() || doc.Name != r.Name) {
 			return checked{}, jig.Errorf(jig.CodeInvalidInput, "the document is %s %s, not %s %s", doc.Kind, doc.Name, r.Kind, r.Name).
 				WithField(fmt.Sprintf("/documents/%d/replaces", i)).WithHint("a document keeps its kind and its name; remove the old one to rename it")
 		}
@@ -213,7 +211,7 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	stored := changes.Stored(c.docs, o.KindOf)
+	stored := changes.Stored(c.docs)
 	shown, err := o.shown(ctx, inv, changes.Keys(stored), replaced(c.docs, in))
 	if err != nil {
 		return Result{}, err
@@ -232,8 +230,8 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 func (o Options) types(ctx context.Context, tenant string, docs []spec.Document) ([]bundle.TypeBasis, error) {
 	var types []entity.Type
 	for _, doc := range docs {
-		if doc.EntityType != nil {
-			types = append(types, *doc.EntityType)
+		if doc.EntityType() != nil {
+			types = append(types, *doc.EntityType())
 		}
 	}
 	return retype.Checker{Counts: o.Store.EntityCounts, TypeOf: o.TypeOf}.Check(ctx, tenant, "documents", types, nil)

@@ -124,7 +124,7 @@ func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]
 func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
 	kit := tooltest.New(t, catalog.Tools(catalog.Options{
-		Store: s, KindOf: func(k spec.Kind) string { return "stored-" + string(k) },
+		Store: s,
 		Check: func(_ context.Context, tenant string, doc spec.Document, _ []jig.Tool) error {
 			if doc.Name == tenant+".refused" {
 				return jig.Errorf(jig.CodeInvalidInput, "refused")
@@ -134,7 +134,7 @@ func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 		TypeOf: func(_ context.Context, _, name string) (entity.Type, bool, error) {
 			doc, problems := spec.Load("old.yaml", []byte(strings.ReplaceAll(song, "name: song", "name: "+name)))
 			require.Empty(t, problems.Errors())
-			return *doc.EntityType, true, nil
+			return *doc.EntityType(), true, nil
 		},
 		Known: func(context.Context, string) (spec.Catalog, error) {
 			known := spec.Catalog{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}
@@ -169,7 +169,7 @@ func TestPut_StoresValidDocuments(t *testing.T) {
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good})
 	require.True(t, result.Success, "%+v", result.Error)
 	require.Equal(t, "registered acme.readIt", result.Summary)
-	require.Equal(t, []string{"stored-composition/acme.readIt"}, s.names())
+	require.Equal(t, []string{"spec/acme.readIt"}, s.names())
 }
 
 func TestPut_StoresNothingThatIsRefused(t *testing.T) {
@@ -324,7 +324,7 @@ func TestRemove_TakesDocumentsOutOfUse(t *testing.T) {
 	result := kit.Run(t.Context(), catalog.RemoveTool, names)
 	require.True(t, result.Success, "%+v", result.Error)
 	require.Equal(t, "removed shop, song; 1 entity is kept for when its type is registered again", result.Summary)
-	require.Equal(t, []string{"stored-composition/acme.readIt"}, s.names())
+	require.Equal(t, []string{"spec/acme.readIt"}, s.names())
 	kit.Invocation.Attempt = 2
 	require.Equal(t, "the documents were removed before", kit.Run(t.Context(), catalog.RemoveTool, names).Summary)
 	kit.Invocation.Attempt, kit.Invocation.Precondition = 1, ""
@@ -364,7 +364,7 @@ func TestPreviewRemove_NamesTheUsers(t *testing.T) {
 		for _, body := range []string{good, twice} {
 			doc, problems := spec.Load("x.yaml", []byte(body))
 			require.Empty(t, problems.Errors())
-			c.Specs, c.Tools = append(c.Specs, *doc.Execution), append(c.Tools, doc.Execution.Tool)
+			c.Specs, c.Tools = append(c.Specs, *doc.Execution()), append(c.Tools, doc.Execution().Tool)
 		}
 	}
 	one := catalog.Named{Kind: "composition", Name: "acme.readIt"}
@@ -385,7 +385,7 @@ func TestRemove_LeavesWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
 	require.True(t, put(t, s, catalog.File{Path: "shop.yaml", Body: watching}).Success)
-	key := bundle.Key{Kind: "stored-policy", Name: "shop"}
+	key := bundle.Key{Kind: "policy", Name: "shop"}
 	theirs := bundle.DocumentVersion{Kind: key.Kind, Name: key.Name, Version: "theirs"}
 	s.bodies[theirs] = strings.Replace(watching, "deny", "ask", 1)
 	s.has.Others = []bundle.Bundle{{Manifest: bundle.Manifest{Name: "rules", Version: "1.0.0"}, Documents: []bundle.DocumentVersion{theirs}}}

@@ -16,7 +16,7 @@ func TestDisable_ChangesTheDocument(t *testing.T) {
 	s := newShelf()
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople:\n  - {id: ana} # finance\n  - {id: flo}\n"}).Success)
 	kit := s.kit(t)
-	key := bundle.Key{Kind: "stored-tenant", Name: "acme"}
+	key := bundle.Key{Kind: "tenant", Name: "acme"}
 	in := catalog.Disabling{Person: "ana", Disabled: true}
 	shown := kit.Preview(catalog.DisableTool, in)
 	require.Contains(t, shown.Title, "Disables ana")
@@ -51,7 +51,7 @@ func TestDisable_LosesNoOtherChange(t *testing.T) {
 	}
 	e := s.kit(t).Fail(catalog.DisableTool, catalog.Disabling{Person: "ana", Disabled: true})
 	require.Equal(t, bundle.ReasonPrecondition, e.Reason)
-	require.Contains(t, s.bodies[s.has.Current[bundle.Key{Kind: "stored-tenant", Name: "acme"}].DocumentVersion], "roles")
+	require.Contains(t, s.bodies[s.has.Current[bundle.Key{Kind: "tenant", Name: "acme"}].DocumentVersion], "roles")
 }
 
 func TestDisable_Refuses(t *testing.T) {

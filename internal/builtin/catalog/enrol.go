@@ -52,7 +52,7 @@ func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment
 
 // changed returns the tenant's document after a change, to be stored only in place of the version that was changed.
 func (o Options) changed(ctx context.Context, tenant string, change func(document string, body []byte) ([]byte, error)) (Files, error) {
-	own := bundle.Key{Kind: o.KindOf(spec.KindTenant), Name: tenant}
+	own := bundle.Key{Kind: spec.KindTenant.Stored(), Name: tenant}
 	shelf, err := o.Store.Shelf(ctx, tenant, "", []bundle.Key{own})
 	if err != nil {
 		return Files{}, err

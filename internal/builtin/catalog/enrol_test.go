@@ -50,7 +50,7 @@ func TestEnrol_AddsTheKeyToTheDocument(t *testing.T) {
 	var out catalog.Enrolled
 	kit.Succeed(catalog.EnrolTool, in, &out)
 	require.Equal(t, "ana", out.Principal)
-	now := s.has.Current[bundle.Key{Kind: "stored-tenant", Name: "acme"}]
+	now := s.has.Current[bundle.Key{Kind: "tenant", Name: "acme"}]
 	require.Equal(t, now.Version, out.Version)
 	doc, err := spec.LoadTenant("acme.yaml", []byte(s.bodies[now.DocumentVersion]))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestEnrol_KeepsTheMaker(t *testing.T) {
 	in, _ := enrolment(t, "", "frank")
 	var out catalog.Enrolled
 	kit.Succeed(catalog.EnrolTool, in, &out)
-	now := s.has.Current[bundle.Key{Kind: "stored-tenant", Name: "acme"}]
+	now := s.has.Current[bundle.Key{Kind: "tenant", Name: "acme"}]
 	doc, err := spec.LoadTenant("acme.yaml", []byte(s.bodies[now.DocumentVersion]))
 	require.NoError(t, err)
 	require.Equal(t, "ben", doc.Keys[0].Maker)
@@ -85,7 +85,7 @@ func TestEnrol_RefusesKeysThatNobodyProved(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople: [{id: ana}, {id: flo}]\n"}).Success)
-	before := s.has.Current[bundle.Key{Kind: "stored-tenant", Name: "acme"}].Version
+	before := s.has.Current[bundle.Key{Kind: "tenant", Name: "acme"}].Version
 	mine, signer := enrolment(t, "mine", "ana")
 	theirs, _ := enrolment(t, "mine", "ana")
 	hers, _ := enrolment(t, "mine", "flo")
@@ -114,7 +114,7 @@ func TestEnrol_RefusesKeysThatNobodyProved(t *testing.T) {
 		failed := kit.Fail(catalog.EnrolTool, in)
 		require.Equal(t, row.code, failed.Code, "%s: %v", name, failed)
 		require.Contains(t, failed.Message+failed.Hint, row.says, name)
-		require.Equal(t, before, s.has.Current[bundle.Key{Kind: "stored-tenant", Name: "acme"}].Version, name)
+		require.Equal(t, before, s.has.Current[bundle.Key{Kind: "tenant", Name: "acme"}].Version, name)
 	}
 	kit := newShelf().kit(t)
 	kit.Invocation.Principal = jig.Principal{ID: "ana", Proof: jig.ProofVouched}

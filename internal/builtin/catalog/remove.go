@@ -55,9 +55,9 @@ func (o Options) keys(in Names) ([]bundle.Key, error) {
 	keys, seen := make([]bundle.Key, len(in.Documents)), map[bundle.Key]bool{}
 	for i, d := range in.Documents {
 		at := fmt.Sprintf("/documents/%d", i)
-		keys[i] = bundle.Key{Kind: o.KindOf(spec.Kind(d.Kind)), Name: d.Name}
+		keys[i] = bundle.Key{Kind: spec.Kind(d.Kind).Stored(), Name: d.Name}
 		switch {
-		case spec.Kind(d.Kind) == spec.KindBundle:
+		case spec.Kind(d.Kind).IsManifest():
 			return nil, jig.Errorf(jig.CodeInvalidInput, "a bundle is removed as a whole").WithField(at + "/kind").WithHint("call bundle.remove")
 		case seen[keys[i]]:
 			return nil, jig.Errorf(jig.CodeInvalidInput, "%s %s is given twice", d.Kind, d.Name).WithField(at)
@@ -89,7 +89,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names
 		return jig.Preview{}, err
 	}
 	planned := o.planned(ctx, inv.Tenant, shelf, plan, nil)
-	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known, o.KindOf); err != nil {
+	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known); err != nil {
 		return jig.Preview{}, err
 	}
 	p, err := planned.Preview("Removes documents")
@@ -132,7 +132,7 @@ func (o Options) entities(ctx context.Context, tenant string, documents []bundle
 	counts, err := o.Store.EntityCounts(ctx, tenant)
 	for _, count := range counts {
 		for _, d := range documents {
-			if d.Kind == o.KindOf(spec.KindEntityType) && d.Name == count.Type {
+			if d.Kind == spec.KindEntityType.Stored() && d.Name == count.Type {
 				n += count.Count
 			}
 		}

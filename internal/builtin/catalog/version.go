@@ -38,7 +38,7 @@ func removed(in Names) (list []expected) {
 // unchanged returns CONFLICT if the tenant sees another version of a document than the call expects.
 func (o Options) unchanged(shelf *bundle.Shelf, list []expected) error {
 	for _, e := range list {
-		seen, _ := shelf.Seen(bundle.Key{Kind: o.KindOf(spec.Kind(e.Kind)), Name: e.Name})
+		seen, _ := shelf.Seen(bundle.Key{Kind: spec.Kind(e.Kind).Stored(), Name: e.Name})
 		if seen.Version != e.Version && seen.Version != e.becomes {
 			return jig.Errorf(jig.CodeConflict, "%s %s has changed: another version is current than the one that was looked at", e.Kind, e.Name).
 				WithField("version").WithReason(bundle.ReasonPrecondition).WithHint("read the document again, and repeat the change")

@@ -150,14 +150,7 @@ func plural(n int, what string) string {
 // load reads a document as it is stored. If it cannot be read, for example because it uses an older version of the language, the document has
 // only its kind, name, version and text.
 func load(kind, name string, body []byte) (doc spec.Document, readable bool) {
-	file := name + ".yaml"
-	if kind == string(spec.KindAgent) {
-		file = name + ".md"
-		if spec.KindOf(file, body) == "" { // an agent that was written as YAML or JSON
-			file = name + ".yaml"
-		}
-	}
-	doc, problems := spec.Load(file, body)
+	doc, problems := spec.LoadStored(kind, name, body)
 	readable = len(problems.Errors()) == 0
 	if !readable {
 		doc = spec.Document{Kind: doc.Kind, Version: doc.Version, Body: body}
@@ -173,13 +166,13 @@ func nameOf(doc spec.Document) string { return string(doc.Kind) + " " + doc.Name
 
 // text returns a document as people read it. A skill is stored as JSON, and shown as its instructions and files.
 func text(doc spec.Document) string {
-	if doc.Skill == nil {
+	if doc.Skill() == nil {
 		return string(doc.Body)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "description: %s\n\n%s\n", doc.Skill.Description, doc.Skill.Instructions)
-	for _, file := range slices.Sorted(maps.Keys(doc.Skill.Files)) {
-		fmt.Fprintf(&b, "\nfile %s:\n%s\n", file, doc.Skill.Files[file])
+	fmt.Fprintf(&b, "description: %s\n\n%s\n", doc.Skill().Description, doc.Skill().Instructions)
+	for _, file := range slices.Sorted(maps.Keys(doc.Skill().Files)) {
+		fmt.Fprintf(&b, "\nfile %s:\n%s\n", file, doc.Skill().Files[file])
 	}
 	return b.String()
 }

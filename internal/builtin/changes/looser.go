@@ -28,21 +28,21 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // documents compares two documents of the same kind and name. One of them is the zero Document if there is none.
 func (c *comparison) documents(before, after spec.Document) {
 	switch {
-	case before.Policy != nil || after.Policy != nil:
-		c.policy(orZero(before.Policy).Rules, orZero(after.Policy).Rules)
-	case before.Budget != nil:
-		c.budget(*before.Budget, orZero(after.Budget))
-	case before.RateLimit != nil:
-		c.rates(*before.RateLimit, orZero(after.RateLimit))
-	case before.Tenant != nil || after.Tenant != nil:
-		c.tenant(orZero(before.Tenant), orZero(after.Tenant), before.Tenant == nil)
-		if after.Tenant == nil {
+	case before.Policy() != nil || after.Policy() != nil:
+		c.policy(orZero(before.Policy()).Rules, orZero(after.Policy()).Rules)
+	case before.Budget() != nil:
+		c.budget(*before.Budget(), orZero(after.Budget()))
+	case before.RateLimit() != nil:
+		c.rates(*before.RateLimit(), orZero(after.RateLimit()))
+	case before.Tenant() != nil || after.Tenant() != nil:
+		c.tenant(orZero(before.Tenant()), orZero(after.Tenant()), before.Tenant() == nil)
+		if after.Tenant() == nil {
 			c.checks("the tenant has no settings of its own any more: nobody has a key, a group or a permission from it")
 		}
-	case after.Agent != nil:
-		c.agent(orZero(before.Agent), *after.Agent)
-	case before.Execution != nil && after.Execution != nil:
-		c.contract(before.Execution.Tool, after.Execution.Tool)
+	case after.Agent() != nil:
+		c.agent(orZero(before.Agent()), *after.Agent())
+	case before.Execution() != nil && after.Execution() != nil:
+		c.contract(before.Execution().Tool, after.Execution().Tool)
 	}
 }
 

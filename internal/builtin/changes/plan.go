@@ -8,12 +8,12 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Stored returns documents as the store keeps them. kindOf returns the name under which it keeps documents of a kind.
-func Stored(docs []spec.Document, kindOf func(kind spec.Kind) string) []bundle.StoredDocument {
+// Stored returns documents as the store keeps them.
+func Stored(docs []spec.Document) []bundle.StoredDocument {
 	list := make([]bundle.StoredDocument, len(docs))
 	for i, doc := range docs {
 		list[i] = bundle.StoredDocument{
-			DocumentVersion: bundle.DocumentVersion{Kind: kindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
+			DocumentVersion: bundle.DocumentVersion{Kind: doc.Kind.Stored(), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
 		}
 	}
 	return list
@@ -32,9 +32,8 @@ func Keys(docs []bundle.StoredDocument) []bundle.Key {
 type Planned struct {
 	Shelf *bundle.Shelf
 	Plan  bundle.Plan
-	// Documents are the documents of the call, if it has any, and KindOf returns the name under which the store keeps them.
+	// Documents are the documents of the call, if it has any.
 	Documents []spec.Document
-	KindOf    func(kind spec.Kind) string
 	// Users are the documents to look for uses of those removed; nil if the change removes none.
 	Users *Users
 	// Body returns the stored body of a version that the tenant sees.
@@ -82,7 +81,7 @@ func (l *List) planned(p Planned) error {
 		gone[d.Key()] = true
 	}
 	if p.Users != nil {
-		l.breaks = p.Users.broken(gone, p.Shelf.Name, p.KindOf)
+		l.breaks = p.Users.broken(gone, p.Shelf.Name)
 	}
 	for _, h := range p.Plan.Kept {
 		why := "the tenant has registered it, too"
@@ -103,7 +102,7 @@ func (l *List) planned(p Planned) error {
 
 // put adds a document of the call. If the plan leaves the tenant's version in place, the document changes nothing.
 func (l *List) put(p Planned, doc spec.Document) error {
-	key := bundle.Key{Kind: p.KindOf(doc.Kind), Name: doc.Name}
+	key := bundle.Key{Kind: doc.Kind.Stored(), Name: doc.Name}
 	seen, there := p.Shelf.Seen(key)
 	if !there {
 		l.Put(doc, nil)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -31,10 +30,10 @@ type Users struct {
 
 // ReadUsers reads a tenant's documents that can name others: agents, execution specs and entity types. known is the tenant's catalog before
 // the change.
-func ReadUsers(ctx context.Context, from Documents, tenant string, known spec.Catalog, kindOf func(kind spec.Kind) string) (*Users, error) {
+func ReadUsers(ctx context.Context, from Documents, tenant string, known spec.Catalog) (*Users, error) {
 	u := &Users{known: known}
 	for _, kind := range []spec.Kind{spec.KindAgent, spec.KindComposition, spec.KindEntityType} {
-		versions, err := from.CurrentDocuments(ctx, tenant, kindOf(kind))
+		versions, err := from.CurrentDocuments(ctx, tenant, kind.Stored())
 		if err != nil {
 			return nil, err
 		}
@@ -54,14 +53,14 @@ func ReadUsers(ctx context.Context, from Documents, tenant string, known spec.Ca
 
 // broken returns, for each document that stays, the new problems that it has without some documents and without the Go tools of a bundle; "" is
 // no bundle.
-func (u *Users) broken(gone map[bundle.Key]bool, without string, kindOf func(kind spec.Kind) string) []string {
-	stays := slices.DeleteFunc(slices.Clone(u.documents), func(d spec.Document) bool { return gone[bundle.Key{Kind: kindOf(d.Kind), Name: d.Name}] })
+func (u *Users) broken(gone map[bundle.Key]bool, without string) []string {
+	stays := slices.DeleteFunc(slices.Clone(u.documents), func(d spec.Document) bool { return gone[bundle.Key{Kind: d.Kind.Stored(), Name: d.Name}] })
 	known := map[string]bool{}
 	for _, p := range spec.Check(u.documents, u.known) {
 		known[p.Document+"\x00"+p.Path+"\x00"+p.Message] = true
 	}
 	problems := map[string][]string{}
-	for _, p := range spec.Check(stays, u.lacking(gone, without, kindOf)) {
+	for _, p := range spec.Check(stays, u.lacking(gone, without)) {
 		if !known[p.Document+"\x00"+p.Path+"\x00"+p.Message] && !slices.Contains(problems[p.Document], p.Message) {
 			problems[p.Document] = append(problems[p.Document], p.Message)
 		}
@@ -74,16 +73,8 @@ func (u *Users) broken(gone map[bundle.Key]bool, without string, kindOf func(kin
 }
 
 // lacking returns the catalog without some documents and without the Go tools of a bundle.
-func (u *Users) lacking(gone map[bundle.Key]bool, without string, kindOf func(kind spec.Kind) string) spec.Catalog {
-	is := func(kind spec.Kind, name string) bool { return gone[bundle.Key{Kind: kindOf(kind), Name: name}] }
-	c := u.known
-	c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t jig.Tool) bool {
-		kind := spec.Kind(t.Implementation)
-		return without != "" && t.Bundle == without || kind.IsExecution() && is(kind, t.Name)
-	})
-	c.Specs = slices.DeleteFunc(slices.Clone(c.Specs), func(x spec.Execution) bool { return is(x.Kind, x.Name) })
-	c.Agents = slices.DeleteFunc(slices.Clone(c.Agents), func(name string) bool { return is(spec.KindAgent, name) })
-	c.Skills = slices.DeleteFunc(slices.Clone(c.Skills), func(name string) bool { return is(spec.KindSkill, name) })
-	c.EntityTypes = slices.DeleteFunc(slices.Clone(c.EntityTypes), func(t entity.Type) bool { return is(spec.KindEntityType, t.Name) })
+func (u *Users) lacking(gone map[bundle.Key]bool, without string) spec.Catalog {
+	c := u.known.Without(func(kind, name string) bool { return gone[bundle.Key{Kind: kind, Name: name}] })
+	c.Tools = slices.DeleteFunc(c.Tools, func(t jig.Tool) bool { return without != "" && t.Bundle == without })
 	return c
 }

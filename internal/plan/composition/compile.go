@@ -25,15 +25,15 @@ const (
 
 // Compile makes a plan from a spec that package spec has loaded. Errors are INVALID_INPUT with the path in the document.
 func Compile(x spec.Execution) (*Plan, error) {
-	if x.Kind == spec.KindThinTool {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is a thin tool, which has no steps", x.Name).WithField("kind").
+	if x.Kind.HasBackend() {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is a %s, which has no steps", x.Name, x.Kind.Words()).WithField("kind").
 			WithHint("call it as a tool: it is not a composition")
 	}
 	p := &Plan{Document: plan.Document{Name: x.Name, Version: x.Version}, byID: map[string]*node{}}
 	c := &compiler{plan: p}
 	root := "steps"
-	if x.Kind != spec.KindComposition && x.Kind != "" {
-		root = "" // a prompt or task document is compiled as a single step
+	if x.Kind.SingleStep() {
+		root = "" // its keys are at the top of the document
 	}
 	steps, err := c.block(x.Steps, root, within{})
 	if err != nil {

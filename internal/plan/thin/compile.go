@@ -46,10 +46,10 @@ type requirement struct {
 // compile compiles the expressions of a document. Package spec reports all mistakes in a document at once and with line numbers; these
 // checks catch documents that did not go through it.
 func compile(x spec.Execution) (*definition, error) {
-	if x.Thin == nil {
+	if x.Thin() == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is not a thin tool", x.Name).WithField("kind").WithHint("its kind is " + string(x.Kind))
 	}
-	d := &definition{tool: x.Tool, thin: *x.Thin}
+	d := &definition{tool: x.Tool, thin: *x.Thin()}
 	d.tool.Timeout, d.tool.MaxAttempts = timeout, maxAttempts
 	env, err := expr.ThinUse().Env()
 	if err != nil {

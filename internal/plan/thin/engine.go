@@ -58,15 +58,12 @@ func NewEngine(o Options) *Engine {
 	return &Engine{records: o.Records, starter: o.Starter, tools: o.Tools, url: o.URL, now: o.Now, compiled: plan.NewCache[tools.Tool]()}
 }
 
-// Load reads the document of a thin tool. Calls of the tool run as an activity. ok is false for an execution spec of another kind. document
-// is the file name for error messages. The error is a [spec.Problems] if the document is not valid.
-func (e *Engine) Load(document string, body []byte) (loaded plan.Tool, ok bool, err error) {
-	if kind := spec.KindOf("", body); kind != spec.KindThinTool {
-		return plan.Tool{}, false, nil
-	}
+// Load reads the document of a thin tool. Calls of the tool run as an activity. document is the file name for error messages. The error is a
+// [spec.Problems] if the document is not valid.
+func (e *Engine) Load(document string, body []byte) (plan.Tool, error) {
 	tool, err := e.tool(document, body)
 	if err != nil {
-		return plan.Tool{}, false, err
+		return plan.Tool{}, err
 	}
 	run := func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
 		tool, err := e.tool(document, body) // from the cache, which bounds the memory that compiled tools take
@@ -75,7 +72,7 @@ func (e *Engine) Load(document string, body []byte) (loaded plan.Tool, ok bool, 
 		}
 		return e.tools.RunDocument(ctx, tool, input, inv)
 	}
-	loaded = plan.Tool{Contract: tool.Contract(), Run: run}
+	loaded := plan.Tool{Contract: tool.Contract(), Run: run}
 	if loaded.Contract.Previews {
 		loaded.Preview = func(ctx context.Context, input []byte, inv jig.Invocation, read plan.Read) (jig.Preview, error) {
 			tool, err := e.tool(document, body)
@@ -85,7 +82,7 @@ func (e *Engine) Load(document string, body []byte) (loaded plan.Tool, ok bool, 
 			return e.tools.PreviewDocument(withRead(ctx, read), tool, input, inv)
 		}
 	}
-	return loaded, true, nil
+	return loaded, nil
 }
 
 // tool compiles a document to a tool.

@@ -175,9 +175,8 @@ func (w *world) engine(t *testing.T) *thin.Engine {
 // tool loads a document.
 func (w *world) tool(t *testing.T, body string) plan.Tool {
 	t.Helper()
-	tool, ok, err := w.engine(t).Load("tool.yaml", []byte(body))
+	tool, err := w.engine(t).Load("tool.yaml", []byte(body))
 	require.NoError(t, err)
-	require.True(t, ok)
 	return tool
 }
 

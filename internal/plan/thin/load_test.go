@@ -19,21 +19,16 @@ func TestLoad(t *testing.T) {
 	engine := newWorld().engine(t)
 	x, err := spec.LoadExecution("tool.yaml", []byte(document))
 	require.NoError(t, err)
-	tool, ok, err := engine.Load("tool.yaml", []byte(document))
+	tool, err := engine.Load("tool.yaml", []byte(document))
 	require.NoError(t, err)
-	require.True(t, ok)
 	require.NotNil(t, tool.Run)
 	require.Equal(t, []string{x.Version, x.Tool.Meaning}, []string{tool.Contract.Version, tool.Contract.Meaning}, "those of the document")
 	require.Equal(t, []any{30 * time.Second, 10}, []any{tool.Contract.Timeout, tool.Contract.MaxAttempts})
 
-	_, ok, err = engine.Load("x.yaml", []byte("kind: composition\nname: a.b\nsteps: []\n"))
-	require.NoError(t, err)
-	require.False(t, ok)
 	var problems spec.Problems
 	for _, body := range []string{"kind: thin_tool\nname: a.b\nentities: 7\n", "kind: thin_tool\nname: a.b\nstarts: {}\n"} {
-		_, ok, err = engine.Load("x.yaml", []byte(body))
+		_, err = engine.Load("x.yaml", []byte(body))
 		require.ErrorAs(t, err, &problems, body)
-		require.False(t, ok)
 	}
 }
 
@@ -58,7 +53,7 @@ func TestThinTool_RunsLikeEveryTool(t *testing.T) {
 		registry, err := tools.NewRegistry()
 		require.NoError(t, err)
 		run := func(records thin.Records, body, input string) jig.ToolResult {
-			tool, _, err := thin.NewEngine(thin.Options{Records: records, Starter: w, Tools: registry}).Load("tool.yaml", []byte(body))
+			tool, err := thin.NewEngine(thin.Options{Records: records, Starter: w, Tools: registry}).Load("tool.yaml", []byte(body))
 			require.NoError(t, err)
 			return tool.Run(t.Context(), []byte(input), invocation(1))
 		}

@@ -10,16 +10,6 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// StoredKind returns the kind under which a document is stored.
-func StoredKind(kind spec.Kind) string {
-	switch kind {
-	case spec.KindComposition, spec.KindPrompt, spec.KindTask, spec.KindThinTool:
-		return bundle.KindSpec
-	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant, spec.KindBudget, spec.KindRateLimit, spec.KindEntityType, spec.KindBundle:
-	}
-	return string(kind)
-}
-
 // Store reads documents for a catalog.
 type Store interface {
 	bundle.Documents
@@ -45,11 +35,11 @@ func (c *Catalog) Skill(ctx context.Context, tenant, name string) (spec.Skill, e
 	if err != nil {
 		return spec.Skill{}, err
 	}
-	doc, problems := spec.Load(name+".json", body)
+	doc, problems := spec.LoadStored(string(spec.KindSkill), name, body)
 	if err := problems.OrNil(); err != nil {
 		return spec.Skill{}, err
 	}
-	return *doc.Skill, nil
+	return *doc.Skill(), nil
 }
 
 // Known lists the tools and documents of a tenant.

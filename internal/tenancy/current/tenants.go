@@ -234,9 +234,9 @@ func (t *Tenants) secret(tenant, name string, least int) (secret []byte, why str
 
 // Check refuses a document for another tenant, because it would never be read.
 func Check(tenant string, doc spec.Document) error {
-	if doc.Tenant == nil || doc.Tenant.Name == tenant {
+	if doc.Tenant() == nil || doc.Tenant().Name == tenant {
 		return nil
 	}
-	return jig.Errorf(jig.CodeInvalidInput, "%s is the document of tenant %s, and this is tenant %s", doc.Path, doc.Tenant.Name, tenant).
-		WithField("name").WithHint("write name: " + tenant + ", or register it with --tenant " + doc.Tenant.Name)
+	return jig.Errorf(jig.CodeInvalidInput, "%s is the document of tenant %s, and this is tenant %s", doc.Path, doc.Tenant().Name, tenant).
+		WithField("name").WithHint("write name: " + tenant + ", or register it with --tenant " + doc.Tenant().Name)
 }
