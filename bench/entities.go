@@ -31,8 +31,8 @@ type executions struct {
 
 // Load reads an execution spec as a tool.
 func (x executions) Load(document string, body []byte) (jigplan.Tool, error) {
-	if tool, ok, err := x.thin.Load(document, body); ok || err != nil {
-		return tool, err
+	if spec.KindOf("", body).HasBackend() {
+		return x.thin.Load(document, body)
 	}
 	return x.Engine.Load(document, body)
 }

@@ -10,6 +10,17 @@ type StoredDocument struct {
 	Body []byte
 }
 
+// NamesOf returns the names of the documents that are stored under a kind.
+func NamesOf(documents []DocumentVersion, kind string) []string {
+	var names []string
+	for _, d := range documents {
+		if d.Kind == kind {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
 // DocumentVersion identifies a version of a document.
 type DocumentVersion struct {
 	Kind    string `json:"kind"`

@@ -223,16 +223,14 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Remo
 		return Removed{}, err
 	}
 	return Removed{
-		Name: gone.Name, Version: gone.Version, Documents: documentsOf(gone.Documents), Entities: o.entities(removed, counts),
+		Name: gone.Name, Version: gone.Version, Documents: documentsOf(gone.Documents), Entities: entities(removed, counts),
 	}, nil
 }
 
 // entities returns the number of entities of the types among some documents.
-func (o Options) entities(documents []bundle.DocumentVersion, counts map[string]int64) (n int64) {
-	for _, doc := range documents {
-		if doc.Kind == spec.KindEntityType.Stored() {
-			n += counts[doc.Name]
-		}
+func entities(documents []bundle.DocumentVersion, counts map[string]int64) (n int64) {
+	for _, name := range bundle.NamesOf(documents, spec.KindEntityType.Stored()) {
+		n += counts[name]
 	}
 	return n
 }

@@ -129,12 +129,7 @@ func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle,
 			types, kept[doc.Name] = append(types, *doc.EntityType()), true
 		}
 	}
-	var gone []string
-	for _, doc := range before.Documents {
-		if doc.Kind == spec.KindEntityType.Stored() && !kept[doc.Name] {
-			gone = append(gone, doc.Name)
-		}
-	}
+	gone := slices.DeleteFunc(bundle.NamesOf(before.Documents, spec.KindEntityType.Stored()), func(name string) bool { return kept[name] })
 	return retype.Checker{Counts: o.Store.EntityCounts, TypeOf: o.TypeOf}.Check(ctx, tenant, "files", types, gone)
 }
 

@@ -65,7 +65,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 		return p, err
 	}
 	counts, err := o.counts(ctx, inv.Tenant)
-	if n := o.entities(plan.Removed, counts); n > 0 {
+	if n := entities(plan.Removed, counts); n > 0 {
 		p.Title += fmt.Sprintf("; entities that stay, but are out of use: %d", n)
 	}
 	return p, err

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -130,11 +131,10 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Names) (Remo
 // entities returns the number of entities of the types among some documents.
 func (o Options) entities(ctx context.Context, tenant string, documents []bundle.DocumentVersion) (n int64, err error) {
 	counts, err := o.Store.EntityCounts(ctx, tenant)
+	types := bundle.NamesOf(documents, spec.KindEntityType.Stored())
 	for _, count := range counts {
-		for _, d := range documents {
-			if d.Kind == spec.KindEntityType.Stored() && d.Name == count.Type {
-				n += count.Count
-			}
+		if slices.Contains(types, count.Type) {
+			n += count.Count
 		}
 	}
 	return n, err
