@@ -44,7 +44,7 @@ func arrows() map[string][]string {
 		"internal/suggest":    {},
 		"internal/toolname":   {},
 		"internal/visible":    {},
-		"internal/jsonpath":   {"internal/clip", "internal/jsontext", "internal/pattern"},
+		"internal/jsonpath":   {"internal/clip", "internal/jsontext", "internal/pattern", "internal/strictjson"},
 		"internal/seal":       {".", "internal/canonical"},
 		"internal/setting":    {"."},
 		"internal/expr":       {".", "internal/cache", "internal/jsontext", "internal/pattern", "internal/suggest"},

@@ -8,7 +8,6 @@ package jsonpath
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -89,35 +88,22 @@ func (p *Path) Streams() bool {
 // that is neither a *LimitError nor an error of the reader or of ctx means that the JSON is invalid.
 func (p *Path) Select(ctx context.Context, r io.Reader, limit int, found func(text string) bool) error {
 	tokens := newTokens(ctx, r)
-	var err error
 	if p.Streams() {
-		err = (&streaming{tokens: tokens, limit: limit, found: found}).all(p.segments)
-	} else {
-		err = p.fromTree(ctx, tokens, limit, found)
+		s := &streaming{tokens: tokens, limit: limit, found: found}
+		if s.follow(p.segments, tokens.next()); s.enough {
+			return nil
+		}
+		return tokens.end()
 	}
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-func (p *Path) fromTree(ctx context.Context, tokens *tokens, limit int, found func(string) bool) error {
-	root, err := tokens.tree()
-	if err != nil {
+	root := tokens.value(tokens.next())
+	if err := tokens.end(); err != nil {
 		return err
 	}
 	w := &walk{ctx: ctx, root: root, left: MaxSteps}
-	return w.follow(p.segments, root, func(v any) error {
+	w.follow(p.segments, root, func(v any) bool {
 		text := newText(limit)
-		if err := w.write(text, v); err != nil {
-			return err
-		}
-		if !found(text.String()) {
-			return errEnough
-		}
-		return nil
+		w.write(text, v)
+		return w.err == nil && found(text.String())
 	})
+	return w.err
 }
-
-// errEnough ends a walk once no more values are needed.
-var errEnough = errors.New("enough")

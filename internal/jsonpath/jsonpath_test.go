@@ -117,7 +117,7 @@ func TestParse_SaysWhatIsWrong(t *testing.T) {
 	for path, want := range map[string]string{
 		"": "ends where a name", "$.": "ends where a name", "$..": "ends where a name", "$[": "ends within [", "$[1": `where "]" is wanted`, "$['a": "does not end", "$.a b": `unexpected ' '`,
 		"$[a]": "want a name in quotes", "$[1.5]": `want "]"`, "$[99999999999999999999]": "not an integer", "$[?]": "want @", "$[?@.a ==]": "want @", "$[?@..a == 1]": "a single value", "$[?@.a =~ b]": "regular expression",
-		"$[?@.a =~ /(/]": "not a regular expression", "$[?@.a =~ /a": "no closing /", "$[?1]": "want one of ==", "$[?(@.a]": `want ")"`, `$['\x']`: "not an escape", `$['\ud800']`: "surrogate", `$['\u12`: "hexadecimal",
+		"$[?@.a =~ /(/]": "not a regular expression", "$[?@.a =~ /a": "no closing /", "$[?1]": "want one of ==", "$[?(@.a]": `want ")"`, `$['\x']`: "an escape that JSON does not know", `$['\"']`: "not an escape", `$['\ud800']`: "surrogate", `$['\u12']`: "an escape that JSON does not know",
 		"@.a": "want a name", "$[?!@.a == 1]": "parentheses", "$[?count(1) > 2]": "want a path", "$[?@.a in 1]": `want "["`, "$[?@.a == 1.]": "not a number", "$[?tru]": "want @", "(": "want a name",
 		"$[?match(@.a, 'x{1000}{1000}')]": "regular expression", "$[?search(@.a, '(a{30}){30}(a{30}){33}(a{30}){33}')]": "too large",
 	} {

@@ -1,10 +1,13 @@
 package jsonpath
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // maxNesting is the maximum nesting depth of filters and parentheses.
@@ -19,37 +22,29 @@ func Parse(source string) (*Path, error) {
 		return nil, exceeded("the path has %d bytes, at most %d are allowed", len(source), MaxBytes)
 	}
 	p := &parser{source: source}
-	if p.take("$") || strings.HasPrefix(source, "[") || strings.HasPrefix(source, ".") {
-		segments, err := p.segments()
-		return p.end(segments, err)
+	var segments []segment
+	if !p.take("$") && !strings.HasPrefix(source, "[") && !strings.HasPrefix(source, ".") {
+		segments = []segment{{selectors: []selector{p.shorthand()}}}
 	}
-	first, err := p.shorthand()
-	if err != nil {
-		return nil, err
-	}
-	rest, err := p.segments()
-	return p.end(append([]segment{{selectors: []selector{first}}}, rest...), err)
-}
-
-// parser reads a path from left to right.
-type parser struct {
-	source string
-	at     int
-	depth  int
-}
-
-func (p *parser) end(segments []segment, err error) (*Path, error) {
-	if err != nil {
-		return nil, err
-	}
+	segments = append(segments, p.segments()...)
 	if p.at < len(p.source) {
-		return nil, p.fail("unexpected %q", p.next())
+		p.fail("unexpected %q", p.next())
 	}
-	return &Path{segments: segments}, nil
+	return &Path{segments: segments}, p.err
 }
 
-func (p *parser) fail(format string, args ...any) error {
-	return fmt.Errorf("%s at position %d", fmt.Sprintf(format, args...), utf8.RuneCountInString(p.source[:p.at])+1)
+// parser reads a path from left to right. It keeps the first error and then finds itself at the end of the path, so nothing else is read.
+type parser struct {
+	source    string
+	at, depth int
+	err       error
+}
+
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("%s at position %d", fmt.Sprintf(format, args...), utf8.RuneCountInString(p.source[:p.at])+1)
+	}
+	p.at = len(p.source)
 }
 
 // next returns the next character without consuming it, 0 at the end.
@@ -76,75 +71,63 @@ func (p *parser) take(text string) bool {
 	return true
 }
 
-func (p *parser) want(text string) error {
-	if p.space(); !p.take(text) {
-		if p.at >= len(p.source) {
-			return p.fail("the path ends where %q is wanted", text)
-		}
-		return p.fail("want %q, not %q", text, p.next())
+// want consumes a text that must come next.
+func (p *parser) want(text string) {
+	switch p.space(); {
+	case p.take(text):
+	case p.next() == 0:
+		p.fail("the path ends where %q is wanted", text)
+	default:
+		p.fail("want %q, not %q", text, p.next())
 	}
-	return nil
 }
 
-func (p *parser) enter() error {
-	if p.depth++; p.depth > maxNesting {
-		return exceeded("filters and parentheses are nested more than %d levels deep", maxNesting)
+// enter begins a filter or a parenthesis, and leave ends it.
+func (p *parser) enter() {
+	if p.depth++; p.depth > maxNesting && p.err == nil {
+		p.err = exceeded("filters and parentheses are nested more than %d levels deep", maxNesting)
+		p.at = len(p.source)
 	}
-	return nil
 }
+
+func (p *parser) leave() { p.depth-- }
 
 // segments reads all segments that follow: .name, .*, [...], ..name, ..*, ..[...].
-func (p *parser) segments() ([]segment, error) {
+func (p *parser) segments() []segment {
 	var list []segment
 	for {
 		before := p.at
 		p.space()
-		var s segment
-		var err error
-		switch {
-		case p.take(".."):
-			s.descend = true
-			if p.next() == '[' {
-				s.selectors, err = p.brackets()
-			} else {
-				s.selectors, err = p.dotted()
-			}
-		case p.take("."):
-			s.selectors, err = p.dotted()
+		switch descend := p.take(".."); {
 		case p.next() == '[':
-			s.selectors, err = p.brackets()
+			list = append(list, segment{descend: descend, selectors: p.brackets()})
+		case descend || p.take("."):
+			list = append(list, segment{descend: descend, selectors: []selector{p.shorthand()}})
 		default:
 			p.at = before
-			return list, nil
+			return list
 		}
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s)
 	}
-}
-
-func (p *parser) dotted() ([]selector, error) {
-	s, err := p.shorthand()
-	return []selector{s}, err
 }
 
 // shorthand reads what may follow a dot: a name or a star.
-func (p *parser) shorthand() (selector, error) {
+func (p *parser) shorthand() selector {
 	if p.take("*") {
-		return wildcard{}, nil
+		return wildcard{}
 	}
 	begin := p.at
-	for p.at < len(p.source) && (nameCharacter(p.next()) || p.at > begin && digit(p.next())) {
+	for nameCharacter(p.next()) || p.at > begin && digit(p.next()) {
 		p.at += utf8.RuneLen(p.next())
 	}
-	if p.at == begin {
-		if p.at >= len(p.source) {
-			return nil, p.fail("the path ends where a name is wanted")
-		}
-		return nil, p.fail("want a name, not %q", p.next())
+	found := name(p.source[begin:p.at])
+	switch {
+	case found != "":
+	case p.next() == 0:
+		p.fail("the path ends where a name is wanted")
+	default:
+		p.fail("want a name, not %q", p.next())
 	}
-	return name(p.source[begin:p.at]), nil
+	return found
 }
 
 // nameCharacter reports whether a name without quotes may begin with the character. The standard does not allow the dash.
@@ -155,169 +138,105 @@ func nameCharacter(c rune) bool {
 func digit(c rune) bool { return c >= '0' && c <= '9' }
 
 // brackets reads [selector, selector].
-func (p *parser) brackets() ([]selector, error) {
-	if err := p.want("["); err != nil {
-		return nil, err
+func (p *parser) brackets() []selector {
+	p.want("[")
+	list := []selector{p.selector()}
+	for p.space(); p.take(","); p.space() {
+		list = append(list, p.selector())
 	}
-	var list []selector
-	for {
-		p.space()
-		s, err := p.selector()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-		if p.space(); !p.take(",") {
-			break
-		}
-	}
-	return list, p.want("]")
+	p.want("]")
+	return list
 }
 
-func (p *parser) selector() (selector, error) {
+func (p *parser) selector() selector {
+	p.space()
 	switch c := p.next(); {
-	case c == '*':
-		p.at++
-		return wildcard{}, nil
+	case p.take("*"):
+		return wildcard{}
 	case c == '\'' || c == '"':
-		text, err := p.text()
-		return name(text), err
-	case c == '?':
-		p.at++
-		if err := p.enter(); err != nil {
-			return nil, err
-		}
-		test, err := p.either()
-		p.depth--
-		return &filter{test: test}, err
+		return name(p.text())
+	case p.take("?"):
+		p.enter()
+		defer p.leave()
+		return &filter{test: p.either()}
 	case c == ':' || c == '-' || digit(c):
 		return p.indexOrSlice()
 	case c == 0:
-		return nil, p.fail("the path ends within [")
+		p.fail("the path ends within [")
 	default:
-		return nil, p.fail("want a name in quotes, a number, *, : or ?, not %q", c)
+		p.fail("want a name in quotes, a number, *, : or ?, not %q", c)
 	}
+	return nil
 }
 
-func (p *parser) indexOrSlice() (selector, error) {
-	start, err := p.optionalInteger()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) indexOrSlice() selector {
+	start := p.integer()
 	if p.space(); !p.take(":") {
-		return index(*start), nil // selector has made sure that a number follows
+		return index(orElse(start, 0)) // selector has made sure that a number follows
 	}
-	s := slice{start: start}
 	p.space()
-	if s.end, err = p.optionalInteger(); err != nil {
-		return nil, err
-	}
+	s := slice{start: start, end: p.integer()}
 	if p.space(); p.take(":") {
 		p.space()
-		if s.step, err = p.optionalInteger(); err != nil {
-			return nil, err
-		}
+		s.step = p.integer()
 	}
-	return s, nil
+	return s
 }
 
-// optionalInteger reads an integer; nil if there is none.
-func (p *parser) optionalInteger() (*int, error) {
-	if p.next() != '-' && !digit(p.next()) {
-		return nil, nil // nil: the parts of a slice are optional
-	}
+// integer reads an integer; nil if there is none.
+func (p *parser) integer() *int {
 	begin := p.at
 	p.take("-")
 	for digit(p.next()) {
 		p.at++
 	}
-	n, err := strconv.Atoi(p.source[begin:p.at])
+	text := p.source[begin:p.at]
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
 	if err != nil || n > maxInteger || n < -maxInteger {
-		return nil, p.fail("%s is not an integer of at most 53 bits", p.source[begin:p.at])
+		p.fail("%s is not an integer of at most 53 bits", text)
 	}
-	return &n, nil
+	return &n
 }
 
-// text reads a text in single or double quotes.
-func (p *parser) text() (string, error) {
-	quote := p.source[p.at]
-	p.at++
-	var b strings.Builder
-	for p.at < len(p.source) {
+// text reads a text in single or double quotes. Its escapes are those of JSON; in single quotes, the quote is escaped instead of the double
+// quote.
+func (p *parser) text() string {
+	quote, encoded := p.source[p.at], []byte{'"'}
+	for p.at++; p.at < len(p.source); p.at++ {
 		c := p.source[p.at]
+		escaped := c == '\\' && p.at+1 < len(p.source)
+		if escaped {
+			p.at++
+			c = p.source[p.at]
+		}
 		switch {
-		case c == quote:
+		case c == quote && !escaped:
 			p.at++
-			return b.String(), nil
-		case c < ' ':
-			return "", p.fail("a string must not contain control characters")
-		case c != '\\':
-			b.WriteByte(c)
-			p.at++
+			return p.decoded(append(encoded, '"'))
+		case c == '\'' && quote == '\'': // escaped
+			encoded = append(encoded, c)
+		case c == '"' && escaped == (quote == '\''):
+			p.fail("\\%c is not an escape", c)
+		case c == '"', escaped:
+			encoded = append(encoded, '\\', c)
 		default:
-			p.at++
-			if err := p.escaped(&b, quote); err != nil {
-				return "", err
-			}
+			encoded = append(encoded, c)
 		}
 	}
-	return "", p.fail("the text in quotes does not end")
+	p.fail("the text in quotes does not end")
+	return ""
 }
 
-func (p *parser) escaped(b *strings.Builder, quote byte) error {
-	if p.at >= len(p.source) {
-		return p.fail("the text in quotes does not end")
+// decoded returns the text of a JSON string.
+func (p *parser) decoded(encoded []byte) string {
+	v, err := strictjson.Decode(encoded, strictjson.Limits{Depth: 1, Values: 1})
+	var wrong *strictjson.SyntaxError
+	if errors.As(err, &wrong) {
+		p.fail("%s", wrong.Message)
 	}
-	c := p.source[p.at]
-	p.at++
-	if c == 'u' {
-		return p.unicode(b)
-	}
-	if at := strings.IndexByte("bfnrt/\\", c); at >= 0 {
-		b.WriteByte("\b\f\n\r\t/\\"[at])
-		return nil
-	}
-	if c == quote {
-		b.WriteByte(c)
-		return nil
-	}
-	return p.fail("\\%c is not an escape", c)
-}
-
-// unicode reads the digits after \u, including the second half of a surrogate pair.
-func (p *parser) unicode(b *strings.Builder) error {
-	c, err := p.hex()
-	if err != nil {
-		return err
-	}
-	switch {
-	case c >= 0xDC00 && c <= 0xDFFF:
-		return p.fail("half of a surrogate pair")
-	case c >= 0xD800 && c <= 0xDBFF:
-		if !p.take(`\u`) {
-			return p.fail("half of a surrogate pair")
-		}
-		low, err := p.hex()
-		if err != nil {
-			return err
-		}
-		if low < 0xDC00 || low > 0xDFFF {
-			return p.fail("half of a surrogate pair")
-		}
-		c = 0x10000 + (c-0xD800)<<10 + (low - 0xDC00)
-	}
-	b.WriteRune(c)
-	return nil
-}
-
-func (p *parser) hex() (rune, error) {
-	if len(p.source)-p.at < 4 {
-		return 0, p.fail("want four hexadecimal digits")
-	}
-	n, err := strconv.ParseUint(p.source[p.at:p.at+4], 16, 32)
-	if err != nil {
-		return 0, p.fail("want four hexadecimal digits")
-	}
-	p.at += 4
-	return rune(n), nil //nolint:gosec // four hexadecimal digits fit into a rune
+	text, _ := v.(string) //nolint:errcheck // after an error there is no text
+	return text
 }

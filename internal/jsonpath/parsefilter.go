@@ -2,6 +2,7 @@ package jsonpath
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig/internal/pattern"
@@ -44,198 +45,130 @@ type (
 	}
 )
 
-// single reports whether a query can find at most one value.
-func (q *query) single() bool {
-	for _, s := range q.segments {
-		if s.descend || len(s.selectors) != 1 {
-			return false
-		}
-		switch s.selectors[0].(type) {
-		case name, index:
-		default:
-			return false
-		}
+// either reads a filter: expressions joined by ||.
+func (p *parser) either() expression {
+	list := either{p.both()}
+	for p.space(); p.take("||"); p.space() {
+		list = append(list, p.both())
 	}
-	return true
+	return list
 }
 
-func (p *parser) either() (expression, error) {
-	return p.chain("||", p.both, func(list []expression) expression { return either(list) })
-}
-
-func (p *parser) both() (expression, error) {
-	return p.chain("&&", p.basic, func(list []expression) expression { return both(list) })
-}
-
-// chain reads one expression, or several joined by an operator.
-func (p *parser) chain(operator string, next func() (expression, error), join func([]expression) expression) (expression, error) {
-	var list []expression
-	for {
-		e, err := next()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, e)
-		if p.space(); !p.take(operator) {
-			break
-		}
+func (p *parser) both() expression {
+	list := both{p.basic()}
+	for p.space(); p.take("&&"); p.space() {
+		list = append(list, p.basic())
 	}
 	if len(list) == 1 {
-		return list[0], nil
+		return list[0]
 	}
-	return join(list), nil
+	return list
 }
 
 // basic reads an operand of && or ||.
-func (p *parser) basic() (expression, error) {
-	p.space()
-	switch {
-	case p.next() == '!' && !strings.HasPrefix(p.source[p.at:], "!="):
-		p.at++
-		if err := p.enter(); err != nil {
-			return nil, err
+func (p *parser) basic() expression {
+	switch p.space(); {
+	case p.take("!"):
+		p.enter()
+		defer p.leave()
+		of := p.basic()
+		if _, compared := of.(comparison); compared {
+			p.fail("put the comparison after ! into parentheses")
 		}
-		defer func() { p.depth-- }()
-		of, err := p.basic()
-		if _, compared := of.(comparison); compared && err == nil {
-			return nil, p.fail("put the comparison after ! into parentheses")
-		}
-		return not{of: of}, err
+		return not{of: of}
 	case p.take("("):
-		if err := p.enter(); err != nil {
-			return nil, err
-		}
-		defer func() { p.depth-- }()
-		inner, err := p.either()
-		if err != nil {
-			return nil, err
-		}
-		return either{inner}, p.want(")")
-	case p.call("match"), p.call("search"):
-		return p.matchingCall()
+		p.enter()
+		defer p.leave()
+		inner := p.either()
+		p.want(")")
+		return inner
+	case p.call("match"):
+		return p.matching(true)
+	case p.call("search"):
+		return p.matching(false)
 	}
-	left, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
-	return p.compared(left)
+	return p.compared(p.operand())
 }
 
 // call reports whether a call of the function comes next and consumes its name.
 func (p *parser) call(function string) bool {
 	rest, named := strings.CutPrefix(p.source[p.at:], function)
-	if !named || !strings.HasPrefix(strings.TrimLeft(rest, " \t\r\n"), "(") {
-		return false
-	}
-	p.at += len(function)
-	return true
+	return named && strings.HasPrefix(strings.TrimLeft(rest, " \t\r\n"), "(") && p.take(function)
 }
 
 // compared reads the operator after an operand and its right-hand side. Without an operator, a query is true if it finds anything.
-func (p *parser) compared(left operand) (expression, error) {
+func (p *parser) compared(left operand) expression {
 	p.space()
 	for _, operator := range []string{"==", "!=", "<=", ">=", "=~", "<", ">"} {
 		if !p.take(operator) {
 			continue
 		}
-		if err := p.checkSingle(left); err != nil {
-			return nil, err
-		}
-		p.space()
+		p.single(left)
 		if operator == "=~" {
-			re, err := p.regularExpression(false)
-			return matching{text: left, pattern: re}, err
+			return matching{text: left, pattern: p.regularExpression(false)}
 		}
-		right, err := p.operand()
-		if err != nil {
-			return nil, err
-		}
-		return comparison{operator: operator, left: left, right: right}, p.checkSingle(right)
+		return comparison{operator: operator, left: left, right: p.single(p.operand())}
 	}
 	if rest := p.source[p.at:]; strings.HasPrefix(rest, "in ") || strings.HasPrefix(rest, "in[") {
 		p.at += len("in")
-		if err := p.checkSingle(left); err != nil {
-			return nil, err
-		}
-		list, err := p.list()
-		return membership{value: left, list: list}, err
+		return membership{value: p.single(left), list: p.list()}
 	}
-	if q, ok := left.(*query); ok {
-		return exists{query: q}, nil
+	q, ok := left.(*query)
+	if !ok {
+		p.fail("want one of == != < <= > >= =~ in")
 	}
-	return nil, p.fail("want one of == != < <= > >= =~ in")
+	return exists{query: q}
 }
 
-func (p *parser) checkSingle(o operand) error {
+// single refuses a path that may find several values.
+func (p *parser) single(o operand) operand {
 	if q, ok := o.(*query); ok && !q.single() {
-		return p.fail("a comparison needs a path to a single value; use only names and numbers, or count(…)")
+		p.fail("a comparison needs a path to a single value; use only names and numbers, or count(…)")
 	}
-	return nil
+	return o
 }
 
 // operand reads a literal, a path, or a call of a function that returns a value.
-func (p *parser) operand() (operand, error) {
+func (p *parser) operand() operand {
 	p.space()
 	switch {
 	case p.next() == '@', p.next() == '$':
 		return p.query()
 	case p.call("length"):
-		if err := p.open(); err != nil {
-			return nil, err
-		}
-		defer func() { p.depth-- }()
-		of, err := p.operand()
-		if err == nil {
-			err = p.checkSingle(of)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return length{of: of}, p.want(")")
+		p.want("(")
+		p.enter()
+		defer p.leave()
+		of := p.single(p.operand())
+		p.want(")")
+		return length{of: of}
 	case p.call("count"):
-		q, err := p.queryArgument()
-		return count{of: q}, err
+		return count{of: p.queryArgument()}
 	case p.call("value"):
-		q, err := p.queryArgument()
-		return valueOf{of: q}, err
+		return valueOf{of: p.queryArgument()}
 	}
-	v, err := p.literal()
-	return literal{value: v}, err
-}
-
-func (p *parser) open() error {
-	if err := p.want("("); err != nil {
-		return err
-	}
-	return p.enter()
+	return literal{value: p.literal()}
 }
 
 // queryArgument reads a path in parentheses.
-func (p *parser) queryArgument() (*query, error) {
-	if err := p.want("("); err != nil {
-		return nil, err
+func (p *parser) queryArgument() *query {
+	p.want("(")
+	if p.space(); p.next() != '@' && p.next() != '$' {
+		p.fail("want a path that begins with @ or $")
 	}
-	p.space()
-	if p.next() != '@' && p.next() != '$' {
-		return nil, p.fail("want a path that begins with @ or $")
-	}
-	q, err := p.query()
-	if err != nil {
-		return nil, err
-	}
-	return q, p.want(")")
+	q := p.query()
+	p.want(")")
+	return q
 }
 
-func (p *parser) query() (*query, error) {
-	q := &query{root: p.next() == '$'}
-	p.at++
-	var err error
-	q.segments, err = p.segments()
-	return q, err
+// query reads a path that begins with @ or $.
+func (p *parser) query() *query {
+	root := p.take("$")
+	p.take("@")
+	return &query{root: root, segments: p.segments()}
 }
 
 // literal reads a number, a text, true, false or null.
-func (p *parser) literal() (any, error) {
+func (p *parser) literal() any {
 	switch c := p.next(); {
 	case c == '\'' || c == '"':
 		return p.text()
@@ -244,77 +177,56 @@ func (p *parser) literal() (any, error) {
 		for p.at < len(p.source) && strings.IndexByte("+-.eE0123456789", p.source[p.at]) >= 0 {
 			p.at++
 		}
-		if n := p.source[begin:p.at]; json.Valid([]byte(n)) {
-			return json.Number(n), nil
+		n := p.source[begin:p.at]
+		if !json.Valid([]byte(n)) {
+			p.fail("%s is not a number", n)
 		}
-		return nil, p.fail("%s is not a number", p.source[begin:p.at])
+		return json.Number(n)
 	case c == 0:
-		return nil, p.fail("the path ends where a value is wanted")
+		p.fail("the path ends where a value is wanted")
 	}
 	for word, v := range map[string]any{"true": true, "false": false, "null": nil} {
 		rest, is := strings.CutPrefix(p.source[p.at:], word)
 		if is && (rest == "" || !nameCharacter(rune(rest[0])) && !digit(rune(rest[0]))) {
-			p.at += len(word)
-			return v, nil
+			p.take(word)
+			return v
 		}
 	}
-	return nil, p.fail("want @, $, a number, a text in quotes, true, false, null or a function, not %q", p.next())
+	p.fail("want @, $, a number, a text in quotes, true, false, null or a function, not %q", p.next())
+	return nil
 }
 
 // list reads literals in brackets.
-func (p *parser) list() ([]any, error) {
-	if err := p.want("["); err != nil {
-		return nil, err
-	}
-	var list []any
-	for {
+func (p *parser) list() []any {
+	p.want("[")
+	p.space()
+	list := []any{p.literal()}
+	for p.space(); p.take(","); p.space() {
 		p.space()
-		v, err := p.literal()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-		if p.space(); !p.take(",") {
-			break
-		}
+		list = append(list, p.literal())
 	}
-	return list, p.want("]")
+	p.want("]")
+	return list
 }
 
-// matchingCall reads the arguments of match or search; match requires the whole text to match.
-func (p *parser) matchingCall() (expression, error) {
-	whole := strings.HasSuffix(p.source[:p.at], "match")
-	if err := p.open(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
-	text, err := p.operand()
-	if err == nil {
-		err = p.checkSingle(text)
-	}
-	if err == nil {
-		err = p.want(",")
-	}
-	if err != nil {
-		return nil, err
-	}
-	p.space()
-	re, err := p.regularExpression(whole)
-	if err != nil {
-		return nil, err
-	}
-	return matching{text: text, pattern: re}, p.want(")")
+// matching reads the arguments of match or search; match requires the whole text to match.
+func (p *parser) matching(whole bool) expression {
+	p.want("(")
+	p.enter()
+	defer p.leave()
+	text := p.single(p.operand())
+	p.want(",")
+	re := p.regularExpression(whole)
+	p.want(")")
+	return matching{text: text, pattern: re}
 }
 
 // regularExpression reads a regular expression in quotes or between slashes.
-func (p *parser) regularExpression(whole bool) (*pattern.Pattern, error) {
+func (p *parser) regularExpression(whole bool) *pattern.Pattern {
 	var source string
-	switch p.next() {
+	switch p.space(); p.next() {
 	case '\'', '"':
-		var err error
-		if source, err = p.text(); err != nil {
-			return nil, err
-		}
+		source = p.text()
 	case '/':
 		end := p.at + 1
 		for end < len(p.source) && p.source[end] != '/' {
@@ -324,19 +236,35 @@ func (p *parser) regularExpression(whole bool) (*pattern.Pattern, error) {
 			end++
 		}
 		if end >= len(p.source) {
-			return nil, p.fail("the regular expression has no closing /")
+			p.fail("the regular expression has no closing /")
+			return nil
 		}
 		source = strings.ReplaceAll(p.source[p.at+1:end], `\/`, "/")
 		p.at = end + 1
 	default:
-		return nil, p.fail("want a regular expression in quotes or between slashes")
+		p.fail("want a regular expression in quotes or between slashes")
+		return nil
 	}
 	if whole {
 		source = `^(?:` + source + `)$`
 	}
 	re, err := pattern.Compile(source)
 	if err != nil {
-		return nil, p.fail("%v", err)
+		p.fail("%v", err)
 	}
-	return re, nil
+	return re
+}
+
+// single reports whether a query can find at most one value.
+func (q *query) single() bool {
+	return !slices.ContainsFunc(q.segments, func(s segment) bool {
+		if s.descend || len(s.selectors) != 1 {
+			return true
+		}
+		switch s.selectors[0].(type) {
+		case name, index:
+			return false
+		}
+		return true
+	})
 }

@@ -2,141 +2,88 @@ package jsonpath
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
 // streaming follows a path while the JSON is read.
 type streaming struct {
-	tokens *tokens
-	limit  int
-	found  func(string) bool
-}
-
-func (s *streaming) all(segments []segment) error {
-	token, err := s.tokens.next()
-	if err != nil {
-		return err
-	}
-	if err := s.follow(segments, token); err != nil {
-		return err
-	}
-	return s.tokens.end()
+	*tokens
+	limit int
+	found func(string) bool
+	// enough is set once found has returned false.
+	enough bool
 }
 
 // follow reads the rest of a value, given its first token.
-func (s *streaming) follow(segments []segment, token json.Token) error {
+func (s *streaming) follow(segments []segment, token json.Token) {
+	if s.err != nil {
+		return
+	}
 	if len(segments) == 0 {
-		return s.take(token)
+		s.take(token)
+		return
 	}
 	at, rest := segments[0].selectors[0], segments[1:]
 	switch token {
 	case json.Delim('{'):
-		for {
-			key, err := s.tokens.next()
-			if err != nil || key == json.Delim('}') {
-				return err
-			}
-			wanted := at == selector(wildcard{}) || at == selector(name(fmt.Sprint(key)))
-			if err := s.child(wanted, rest); err != nil {
-				return err
-			}
+		for key := range s.until('}') {
+			s.child(at == selector(wildcard{}) || at == selector(name(fmt.Sprint(key))), rest, s.next())
 		}
 	case json.Delim('['):
-		for i := 0; ; i++ {
-			token, err := s.tokens.next()
-			if err != nil || token == json.Delim(']') {
-				return err
-			}
-			if wanted := at == selector(wildcard{}) || at == selector(index(i)); wanted {
-				err = s.follow(rest, token)
-			} else {
-				err = s.pass(token)
-			}
-			if err != nil {
-				return err
-			}
+		i := 0
+		for first := range s.until(']') {
+			s.child(at == selector(wildcard{}) || at == selector(index(i)), rest, first)
+			i++
 		}
 	}
-	return nil // a value without children
 }
 
-// child reads the next value.
-func (s *streaming) child(wanted bool, rest []segment) error {
-	token, err := s.tokens.next()
-	switch {
-	case err != nil:
-		return err
-	case wanted:
-		return s.follow(rest, token)
+// child reads the rest of a child of a value, given its first token.
+func (s *streaming) child(wanted bool, rest []segment, token json.Token) {
+	if wanted {
+		s.follow(rest, token)
+		return
 	}
-	return s.pass(token)
-}
-
-// pass skips a value, given its first token.
-func (s *streaming) pass(token json.Token) error {
-	inside := s.tokens.depth
 	if token != json.Delim('{') && token != json.Delim('[') {
-		return nil
+		return
 	}
-	for s.tokens.depth >= inside {
-		if _, err := s.tokens.next(); err != nil {
-			return err
-		}
+	for inside := s.depth; s.depth >= inside && s.err == nil; {
+		s.next()
 	}
-	return nil
 }
 
 // take passes the value that begins with token to found.
-func (s *streaming) take(token json.Token) error {
+func (s *streaming) take(token json.Token) {
 	t := newText(s.limit)
-	if err := s.write(t, token); err != nil {
-		return err
+	if s.write(t, token); s.err == nil && !s.found(t.String()) {
+		s.err, s.enough = errors.New("no more values are needed"), true
 	}
-	if !s.found(t.String()) {
-		return errEnough
-	}
-	return nil
 }
 
 // write copies the value that begins with token. It reads the value to its end even if the text is full.
-func (s *streaming) write(t *text, token json.Token) error {
+func (s *streaming) write(t *text, token json.Token) {
+	separator := ""
 	switch token {
 	case json.Delim('{'):
 		t.raw("{")
-		for first := true; ; first = false {
-			key, err := s.tokens.next()
-			if err != nil || key == json.Delim('}') {
-				t.raw("}")
-				return err
-			}
-			if !first {
-				t.raw(",")
-			}
+		for key := range s.until('}') {
+			t.raw(separator)
 			t.quoted(fmt.Sprint(key))
 			t.raw(":")
-			if token, err = s.tokens.next(); err == nil {
-				err = s.write(t, token)
-			}
-			if err != nil {
-				return err
-			}
+			s.write(t, s.next())
+			separator = ","
 		}
+		t.raw("}")
 	case json.Delim('['):
 		t.raw("[")
-		for first := true; ; first = false {
-			token, err := s.tokens.next()
-			if err != nil || token == json.Delim(']') {
-				t.raw("]")
-				return err
-			}
-			if !first {
-				t.raw(",")
-			}
-			if err := s.write(t, token); err != nil {
-				return err
-			}
+		for first := range s.until(']') {
+			t.raw(separator)
+			s.write(t, first)
+			separator = ","
 		}
+		t.raw("]")
+	default:
+		t.scalar(token)
 	}
-	t.scalar(token)
-	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/jig-run/jig/internal/clip"
@@ -64,13 +66,15 @@ func (o *object) set(key string, v any) {
 	}
 }
 
-// tokens reads JSON token by token. It refuses excessive nesting and checks the context regularly.
+// tokens reads JSON token by token. It refuses excessive nesting and checks the context regularly. It keeps the first error; from then on,
+// there are no more tokens.
 type tokens struct {
 	ctx         context.Context //nolint:containedctx // tokens lives for one query
 	decoder     *json.Decoder
 	depth, read int
 	// held counts the values of a tree.
 	held int
+	err  error
 }
 
 func newTokens(ctx context.Context, r io.Reader) *tokens {
@@ -79,30 +83,44 @@ func newTokens(ctx context.Context, r io.Reader) *tokens {
 	return t
 }
 
-func (t *tokens) next() (json.Token, error) {
-	if t.read++; t.read%1024 == 0 && t.ctx.Err() != nil {
-		return nil, t.ctx.Err() //nolint:wrapcheck // callers need the context's error unchanged
+// next returns the next token; nil for null, and after an error.
+func (t *tokens) next() json.Token {
+	if t.read++; t.read%1024 == 0 && t.err == nil {
+		t.err = t.ctx.Err()
+	}
+	if t.err != nil {
+		return nil
 	}
 	token, err := t.decoder.Token()
-	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
 	}
+	t.err = err
 	switch token {
 	case json.Delim('['), json.Delim('{'):
 		if t.depth++; t.depth > MaxDepth {
-			return nil, tooMuch("the JSON is nested more than %d levels deep", MaxDepth)
+			t.err = tooMuch("the JSON is nested more than %d levels deep", MaxDepth)
 		}
 	case json.Delim(']'), json.Delim('}'):
 		t.depth--
 	}
-	return token, nil
+	return token
 }
 
-// end checks that nothing follows the value.
+// until returns the tokens that begin the items of a list or the names of an object, up to its end.
+func (t *tokens) until(end json.Delim) iter.Seq[json.Token] {
+	return func(yield func(json.Token) bool) {
+		for token := t.next(); t.err == nil && token != end && yield(token); {
+			token = t.next()
+		}
+	}
+}
+
+// end checks that nothing follows the value, and returns the first error.
 func (t *tokens) end() error {
+	if t.err != nil {
+		return t.err
+	}
 	_, err := t.decoder.Token()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -113,57 +131,26 @@ func (t *tokens) end() error {
 	return err //nolint:wrapcheck // the caller adds the context
 }
 
-// tree reads a whole document as *object, []any, string, json.Number, bool or nil.
-func (t *tokens) tree() (any, error) {
-	v, err := t.value()
-	if err != nil {
-		return nil, err
-	}
-	return v, t.end()
-}
-
-func (t *tokens) value() (any, error) {
-	token, err := t.next()
-	if err != nil {
-		return nil, err
-	}
-	return t.begun(token)
-}
-
-// begun reads the rest of a value, given its first token.
-func (t *tokens) begun(token json.Token) (any, error) {
-	if t.held++; t.held > MaxValues {
-		return nil, tooMuch("the JSON holds more than %d values; a path with only names, indices and [*] does not load the whole JSON into memory", MaxValues)
+// value reads the rest of a value, given its first token: *object, []any, string, json.Number, bool or nil.
+func (t *tokens) value(token json.Token) any {
+	if t.held++; t.held > MaxValues && t.err == nil {
+		t.err = tooMuch("the JSON holds more than %d values; a path with only names, indices and [*] does not load the whole JSON into memory", MaxValues)
 	}
 	switch token {
 	case json.Delim('{'):
 		o := &object{}
-		for {
-			key, err := t.next()
-			if err != nil || key == json.Delim('}') {
-				return o, err
-			}
-			v, err := t.value()
-			if err != nil {
-				return nil, err
-			}
-			o.set(fmt.Sprint(key), v)
+		for key := range t.until('}') {
+			o.set(fmt.Sprint(key), t.value(t.next()))
 		}
+		return o
 	case json.Delim('['):
 		list := []any{}
-		for {
-			token, err := t.next()
-			if err != nil || token == json.Delim(']') {
-				return list, err
-			}
-			v, err := t.begun(token)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
+		for first := range t.until(']') {
+			list = append(list, t.value(first))
 		}
+		return list
 	}
-	return token, nil
+	return token
 }
 
 // text collects compact JSON up to a number of bytes.
@@ -205,11 +192,7 @@ func (t *text) scalar(v any) {
 	case nil:
 		t.raw("null")
 	case bool:
-		if x {
-			t.raw("true")
-		} else {
-			t.raw("false")
-		}
+		t.raw(strconv.FormatBool(x))
 	case json.Number:
 		t.raw(x.String())
 	case string:
@@ -218,37 +201,35 @@ func (t *text) scalar(v any) {
 }
 
 // write appends a value of a tree to a text, until the text is full.
-func (w *walk) write(t *text, v any) error {
-	if err := w.spend(1); err != nil || t.full() {
-		return err
+func (w *walk) write(t *text, v any) {
+	if !w.spend(1) || t.full() {
+		return
 	}
+	separator := ""
 	switch x := v.(type) {
 	case []any:
 		t.raw("[")
-		for i, item := range x {
-			if i > 0 {
-				t.raw(",")
+		for _, item := range x {
+			t.raw(separator)
+			if w.write(t, item); t.full() || w.err != nil {
+				return
 			}
-			if err := w.write(t, item); err != nil || t.full() {
-				return err
-			}
+			separator = ","
 		}
 		t.raw("]")
 	case *object:
 		t.raw("{")
-		for i, m := range x.members {
-			if i > 0 {
-				t.raw(",")
-			}
+		for _, m := range x.members {
+			t.raw(separator)
 			t.quoted(m.name)
 			t.raw(":")
-			if err := w.write(t, m.value); err != nil || t.full() {
-				return err
+			if w.write(t, m.value); t.full() || w.err != nil {
+				return
 			}
+			separator = ","
 		}
 		t.raw("}")
 	default:
 		t.scalar(v)
 	}
-	return nil
 }

@@ -211,7 +211,7 @@ func (p *Plan) read(raw json.RawMessage) (*state, error) {
 func (p *Plan) about() string { return "the composition " + p.Name }
 
 func (p *Plan) check(st *state) error {
-	if err := st.Head.Check(p.Version); err != nil {
+	if err := st.Check(p.Version); err != nil {
 		return err
 	}
 	switch {

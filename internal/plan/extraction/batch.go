@@ -135,7 +135,7 @@ func (st *batchState) check() error {
 	if sum := st.total() + len(st.Todo) + len(st.Open); sum != st.Found || st.Paging && st.Pages == 0 {
 		return fmt.Errorf("it has %d entities of %d", sum, st.Found)
 	}
-	return st.Head.Check("")
+	return st.Check("")
 }
 
 func (b *batch) advance(ctx context.Context) error {
