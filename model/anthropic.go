@@ -33,7 +33,8 @@ func (p *anthropicProvider) answer(ctx context.Context, name string, request cha
 	return line.ask(ctx, request, service{
 		base: p.settings.BaseURL, usual: anthropicURL, path: "v1/messages", header: header,
 		body: newAnthropicRequest(name, request, line.stream),
-		env:  EnvAnthropicKey, key: p.settings.APIKey, reader: newAnthropicReader(progress, p.settings.APIKey),
+		env:  EnvAnthropicKey, key: p.settings.APIKey,
+		reader: &anthropicReader{progress: progress, key: p.settings.APIKey, at: map[int64]*anthropicBlock{}},
 	})
 }
 

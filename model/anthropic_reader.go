@@ -254,7 +254,3 @@ func (r *anthropicReader) opaque(calls []jig.ToolCall) json.RawMessage {
 	}
 	return raw
 }
-
-func newAnthropicReader(progress func(string), key string) *anthropicReader {
-	return &anthropicReader{progress: progress, key: key, at: map[int64]*anthropicBlock{}}
-}

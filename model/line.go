@@ -159,15 +159,6 @@ func firstByte(r *bufio.Reader) (byte, error) {
 	}
 }
 
-// failure returns the reason why there is no answer; ctx is the watched context.
-func failure(parent, ctx context.Context, err error) error {
-	var known *jig.Error
-	if errors.As(err, &known) {
-		return known
-	}
-	return broken(parent, ctx, err)
-}
-
 // watch cancels a request if nothing is received during the idle time.
 type watch struct {
 	idle   time.Duration
@@ -210,8 +201,12 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // an io.Reader must return io.EOF unwrapped
 }
 
-// broken returns the reason why a request ended before the answer was complete.
-func broken(parent, ctx context.Context, cause error) *jig.Error {
+// failure returns the reason why a request ended before the answer was complete; ctx is the watched context.
+func failure(parent, ctx context.Context, cause error) *jig.Error {
+	var known *jig.Error
+	if errors.As(cause, &known) {
+		return known
+	}
 	if err := parent.Err(); err != nil {
 		code, message := jig.CodeCanceled, "the request to the model was cancelled"
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -223,9 +218,6 @@ func broken(parent, ctx context.Context, cause error) *jig.Error {
 		return jig.Errorf(jig.CodeInvalidOutput, "%w", why)
 	} else if errors.Is(why, errIdle) {
 		return jig.Errorf(jig.CodeUnavailable, "%w", why)
-	}
-	if cause == nil {
-		return jig.Errorf(jig.CodeUnavailable, "the model's answer broke off")
 	}
 	return jig.Errorf(jig.CodeUnavailable, "the model's provider cannot be reached or broke off: %w", cause)
 }

@@ -219,7 +219,7 @@ func (c *scriptCompiler) call(r callRule, path string) plannedCall {
 	}
 	document, problems := c.env.Document(input)
 	for _, p := range problems {
-		c.problems = append(c.problems, expr.Problem{Path: join(path+".input", p.Path), Err: p.Err})
+		c.problems = append(c.problems, expr.Problem{Path: expr.JoinPath(path+".input", p.Path), Err: p.Err})
 	}
 	out.input = document
 	if out.tool != nil && out.tool.Constant() {
@@ -252,13 +252,6 @@ func (c *scriptCompiler) template(source, path string) *expr.Template {
 		return nil
 	}
 	return t
-}
-
-func join(path, inner string) string {
-	if inner == "" || inner[0] == '[' {
-		return path + inner
-	}
-	return path + "." + inner
 }
 
 // at adds the path in the script at which an expression failed.

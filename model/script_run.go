@@ -95,7 +95,7 @@ func (r *plannedRule) round(ctx context.Context, vars map[string]any, calls []ji
 			}
 			input, err := c.input.Render(ctx, vars)
 			if err != nil {
-				return at(join(c.path+".input", jig.AsError(err).Field), err)
+				return at(expr.JoinPath(c.path+".input", jig.AsError(err).Field), err)
 			}
 			calls = append(calls, jig.ToolCall{Name: tool, Input: input})
 			return nil

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
@@ -107,20 +106,6 @@ func (t *Template) infer(shapes Shapes) (shape, error) {
 		}
 	}
 	return of(kindString), nil
-}
-
-// Check runs [Template.Check] for all strings of the document. It reports one problem for each string, at most 100 in total.
-func (d *Document) Check(shapes Shapes) []Problem {
-	var problems []Problem
-	for path, t := range d.Templates() {
-		if err := t.Check(shapes); err != nil {
-			problems = append(problems, Problem{Path: path, Err: jig.AsError(err)})
-		}
-		if len(problems) >= maxProblems {
-			break
-		}
-	}
-	return problems
 }
 
 // schemaMemo caches decoded schemas, because many expressions of a document read the same ones.

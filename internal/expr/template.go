@@ -2,7 +2,6 @@ package expr
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -267,13 +266,4 @@ func raw(source string, i int) bool {
 
 func wordByte(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
-}
-
-// EvalJSON is like [Template.Eval] but returns the result as JSON.
-func (t *Template) EvalJSON(ctx context.Context, vars map[string]any) (json.RawMessage, error) {
-	v, err := t.Eval(ctx, vars)
-	if err != nil {
-		return nil, err
-	}
-	return jsontext.Encode(v)
 }

@@ -74,6 +74,19 @@ func Tools(options Options) []tools.Tool {
 // family holds what the handlers share.
 type family struct{ dirs workdir.Dirs }
 
+// open opens the working directory of the caller's tenant, and returns a path that the caller gave as one within the directory.
+func (f family) open(inv jig.Invocation, name string) (*workdir.Dir, string, error) {
+	dir, err := f.dirs.Open(inv.Tenant)
+	if err != nil {
+		return nil, "", err
+	}
+	if name, err = dir.Clean(name); err != nil {
+		_ = dir.Close()
+		return nil, "", err
+	}
+	return dir, name, nil
+}
+
 // found is an entry of the working directory.
 type found struct {
 	path string

@@ -52,15 +52,11 @@ func (f family) grep(ctx context.Context, inv jig.Invocation, in grepInput) (gre
 		return out, jig.Errorf(jig.CodeInvalidInput, "the pattern cannot be used: %w", err).WithField("/pattern").
 			WithHint("RE2 syntax: no look-around and no back-references; escape . ( ) [ ] with \\")
 	}
-	dir, err := f.dirs.Open(inv.Tenant)
+	dir, start, err := f.open(inv, in.Path)
 	if err != nil {
 		return out, err
 	}
 	defer dir.Close()
-	start, err := dir.Clean(in.Path)
-	if err != nil {
-		return out, err
-	}
 	files, more, err := candidates(ctx, dir, start, in.Glob)
 	if err != nil {
 		return out, err

@@ -28,15 +28,11 @@ func (f family) previewWrite(_ context.Context, inv jig.Invocation, in writeInpu
 	if err := checkSize(in); err != nil {
 		return jig.Preview{}, err
 	}
-	dir, err := f.dirs.Open(inv.Tenant)
+	dir, name, err := f.open(inv, in.Path)
 	if err != nil {
 		return jig.Preview{}, err
 	}
 	defer dir.Close()
-	name, err := dir.Clean(in.Path)
-	if err != nil {
-		return jig.Preview{}, err
-	}
 	target, err := targetOf(dir, name)
 	if err != nil {
 		return jig.Preview{}, dir.Explain(name, err)

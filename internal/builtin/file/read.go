@@ -37,15 +37,11 @@ func (o readOutput) Summary() string {
 
 func (f family) read(_ context.Context, inv jig.Invocation, in readInput) (readOutput, error) {
 	var out readOutput
-	dir, err := f.dirs.Open(inv.Tenant)
+	dir, name, err := f.open(inv, in.Path)
 	if err != nil {
 		return out, err
 	}
 	defer dir.Close()
-	name, err := dir.Clean(in.Path)
-	if err != nil {
-		return out, err
-	}
 	file, size, err := dir.Regular(name)
 	if err != nil {
 		return out, err
@@ -129,15 +125,11 @@ func (o listOutput) Summary() string {
 
 func (f family) list(ctx context.Context, inv jig.Invocation, in listInput) (listOutput, error) {
 	var out listOutput
-	dir, err := f.dirs.Open(inv.Tenant)
+	dir, start, err := f.open(inv, in.Path)
 	if err != nil {
 		return out, err
 	}
 	defer dir.Close()
-	start, err := dir.Clean(in.Path)
-	if err != nil {
-		return out, err
-	}
 	info, err := dir.Stat(start)
 	if err != nil {
 		return out, dir.Explain(start, err)

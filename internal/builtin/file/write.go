@@ -65,15 +65,11 @@ func (f family) save(ctx context.Context, inv jig.Invocation, in writeInput) (wr
 	if err := checkSize(in); err != nil {
 		return writeOutput{}, err
 	}
-	dir, err := f.dirs.Open(inv.Tenant)
+	dir, name, err := f.open(inv, in.Path)
 	if err != nil {
 		return writeOutput{}, err
 	}
 	defer dir.Close()
-	name, err := dir.Clean(in.Path)
-	if err != nil {
-		return writeOutput{}, err
-	}
 	created, err := write(ctx, dir, name, []byte(in.Content), inv.Precondition)
 	if err != nil {
 		return writeOutput{}, dir.Explain(name, err)

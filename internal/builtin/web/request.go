@@ -54,16 +54,9 @@ func (f family) get(ctx context.Context, _ jig.Invocation, in getInput) (output,
 
 // post fails only if there was no response. If the body of the response cannot be shown, the response is returned without it.
 func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (output, error) {
-	content, media := payload(in.Body)
-	if err := checkBody(content); err != nil {
-		return output{}, unsent(err)
-	}
-	request, err := f.request(ctx, http.MethodPost, in.URL, in.Headers, content)
+	request, _, err := f.postRequest(ctx, in)
 	if err != nil {
 		return output{}, unsent(err)
-	}
-	if request.Header.Get("Content-Type") == "" {
-		request.Header.Set("Content-Type", media)
 	}
 	if inv.IdempotencyKey != "" {
 		request.Header.Set("Idempotency-Key", inv.IdempotencyKey)
@@ -86,11 +79,20 @@ func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (out
 	return out, nil
 }
 
-func checkBody(content []byte) error {
+// postRequest returns the request for a call of http.post, and its body.
+func (f family) postRequest(ctx context.Context, in postInput) (*http.Request, []byte, error) {
+	content, media := payload(in.Body)
 	if len(content) > MaxRequestBody {
-		return jig.Errorf(jig.CodeInvalidInput, "the body has %d bytes, at most %d are sent", len(content), MaxRequestBody).WithField("/body")
+		return nil, nil, jig.Errorf(jig.CodeInvalidInput, "the body has %d bytes, at most %d are sent", len(content), MaxRequestBody).WithField("/body")
 	}
-	return nil
+	request, err := f.request(ctx, http.MethodPost, in.URL, in.Headers, content)
+	if err != nil {
+		return nil, nil, err
+	}
+	if request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", media)
+	}
+	return request, content, nil
 }
 
 // payload returns the body as it is sent, with its media type.
@@ -166,13 +168,8 @@ func checkHeaders(headers map[string]string) (map[string]string, error) {
 }
 
 // normalize checks the headers when a call is admitted, before anybody is asked to approve it, and writes their names canonically.
-func (in *getInput) normalize() (err error) {
-	in.Headers, err = checkHeaders(in.Headers)
-	return err
-}
-
-func (in *postInput) normalize() (err error) {
-	in.Headers, err = checkHeaders(in.Headers)
+func normalize(headers *map[string]string) (err error) {
+	*headers, err = checkHeaders(*headers)
 	return err
 }
 
@@ -188,16 +185,9 @@ func nameHeaders(schema *jsonschema.Schema) {
 // previewPost shows the request that would be sent, after the same checks. It connects to nothing, so it cannot say what the other system
 // will do with the request.
 func (f family) previewPost(ctx context.Context, _ jig.Invocation, in postInput) (jig.Preview, error) {
-	content, media := payload(in.Body)
-	if err := checkBody(content); err != nil {
-		return jig.Preview{}, err
-	}
-	request, err := f.request(ctx, http.MethodPost, in.URL, in.Headers, content)
+	request, content, err := f.postRequest(ctx, in)
 	if err != nil {
 		return jig.Preview{}, err
-	}
-	if request.Header.Get("Content-Type") == "" {
-		request.Header.Set("Content-Type", media)
 	}
 	p := jig.Preview{Title: fmt.Sprintf("Sends %d bytes to %s", len(content), request.URL.Host), Changes: []string{"POST " + request.URL.String()}}
 	for _, name := range slices.Sorted(maps.Keys(request.Header)) {

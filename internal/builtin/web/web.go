@@ -65,7 +65,7 @@ func Tools(options Options) []tools.Tool {
 				"body (truncated says that there is more); binary bodies are refused; addresses of internal networks cannot be reached.",
 			Permission: jig.PermissionRead, Risk: jig.RiskModerate, Idempotent: true, Timeout: Timeout, MaxAttempts: MaxAttempts, Tags: []string{"web"},
 			Labels: &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
-		}, f.get, tools.Fill(func(_ context.Context, _ jig.Invocation, in *getInput) error { return in.normalize() }), tools.AdjustInput(nameHeaders)),
+		}, f.get, tools.Fill(func(_ context.Context, _ jig.Invocation, in *getInput) error { return normalize(&in.Headers) }), tools.AdjustInput(nameHeaders)),
 		tools.New(jig.Tool{
 			Name: "http.post", Category: "http",
 			Description: "Sends a body to a web address (http or https) by POST and returns status, headers and the body as text. Use it to make another " +
@@ -74,7 +74,7 @@ func Tools(options Options) []tools.Tool {
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Timeout: Timeout, Tags: []string{"web", "write"},
 			ConcurrencyKey: `'http ' + input.url`,
 			Labels:         &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
-		}, f.post, tools.Fill(func(_ context.Context, _ jig.Invocation, in *postInput) error { return in.normalize() }), tools.AdjustInput(nameHeaders),
+		}, f.post, tools.Fill(func(_ context.Context, _ jig.Invocation, in *postInput) error { return normalize(&in.Headers) }), tools.AdjustInput(nameHeaders),
 			tools.WithPreview(f.previewPost)),
 	}
 }
