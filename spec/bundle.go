@@ -1,11 +1,16 @@
 package spec
 
 import (
+	"path/filepath"
+	"strings"
+
 	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
+
+	"github.com/jig-run/jig"
 
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/canonical"
@@ -149,4 +154,53 @@ func bundleHash(manifest Document, docs []Document) string {
 		panic("spec: cannot put a bundle into canonical form: " + err.Error()) // only texts
 	}
 	return hash
+}
+
+func explainBundle(doc Document, beside []Document, _ []jig.Tool) (text, diagram string) {
+	folder := path.Dir(filepath.ToSlash(doc.Path)) + "/"
+	inside := slices.DeleteFunc(slices.Clone(beside), func(doc Document) bool {
+		return folder != "./" && !strings.HasPrefix(filepath.ToSlash(doc.Path), folder)
+	})
+	return ExplainBundle(*doc.Bundle(), inside), ""
+}
+
+// ExplainBundle returns a short text for a terminal: what the bundle is, which bundles it requires, and which documents it contains, by
+// kind.
+func ExplainBundle(m bundle.Manifest, docs []Document) string {
+	o := &outline{}
+	o.line(0, "bundle %s%s", m.Name, versionText(m.Version))
+	if m.Title != "" {
+		o.line(0, "%s", m.Title)
+	}
+	if m.Description != "" {
+		o.line(0, "%s", m.Description)
+	}
+	if len(m.Requires) > 0 {
+		o.line(0, "it needs the bundles %s", strings.Join(m.Requires, ", "))
+	}
+	byKind := map[Kind][]string{}
+	for i := range docs {
+		if docs[i].Bundle() == nil {
+			byKind[docs[i].Kind] = append(byKind[docs[i].Kind], docs[i].Name)
+		}
+	}
+	if len(byKind) == 0 {
+		return o.b.String()
+	}
+	o.b.WriteByte('\n')
+	o.line(0, "it contains:")
+	for _, kind := range Kinds() {
+		if names := byKind[kind]; len(names) > 0 {
+			slices.Sort(names)
+			o.line(1, "%s: %s", pluralKind(kind, len(names)), strings.Join(names, ", "))
+		}
+	}
+	return o.b.String()
+}
+
+func pluralKind(k Kind, n int) string {
+	if n == 1 {
+		return "1 " + k.Words()
+	}
+	return fmt.Sprintf("%d %s", n, cmp.Or(k.row().plural, k.Words()+"s"))
 }

@@ -1,12 +1,15 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // PolicyRule gives a verdict on the calls for which its condition holds.
@@ -220,4 +223,132 @@ func (d *decoder) checkApprovers(path string) {
 	if n := d.places[path]; n != nil && n.kind == kindMap && len(n.entries) == 0 {
 		d.at(path, ProblemBadShape, nobodyHint, "%s", nobody)
 	}
+}
+
+// PolicyShapes returns the JSON Schemas of the variables that the rules of a policy can read, by name. All members that a schema lists are
+// present for every call. Texts that are not known are empty.
+func PolicyShapes() expr.Shapes {
+	const text, number, flag, texts = `{"type":"string"}`, `{"type":"integer"}`, `{"type":"boolean"}`, `{"type":"array","items":{"type":"string"}}`
+	object := func(members map[string]string) json.RawMessage {
+		properties := make(map[string]json.RawMessage, len(members))
+		for name, schema := range members {
+			properties[name] = json.RawMessage(schema)
+		}
+		raw, err := json.Marshal(map[string]any{"type": "object", "additionalProperties": false, "properties": properties})
+		if err != nil {
+			panic("spec: cannot marshal a constant: " + err.Error())
+		}
+		return raw
+	}
+	return expr.Shapes{
+		"tool": object(map[string]string{
+			"name": text, "version": text, "description": text, "category": text, "permission": text, "risk": text, "approval": text,
+			"idempotent": flag, "execution": text, "tags": texts, "reads": texts, "sends": flag, "required_permission": text, "confirm": flag, "undo": text, "implementation": text,
+		}),
+		"input": json.RawMessage(`{"type":"object"}`),
+		"call": object(map[string]string{
+			"id": text, "tool": text, "input": `{"type":"object"}`, "pass": number, "untrusted_arguments": texts, "unknown_destinations": texts,
+			"computed_arguments": texts,
+		}),
+		"agent":     object(map[string]string{"name": text, "registered": flag, "version": text}),
+		"principal": object(map[string]string{"id": text, "groups": texts, "permissions": texts, "proof": text}),
+		"session": object(map[string]string{
+			"id": text, "task": text, "input": `{"type":"object"}`, "pass": number, "writes": number,
+			"root_agent": text, "parent_agent": text, "depth": number, "source": text, "read_private": flag, "read_untrusted": flag,
+		}),
+	}
+}
+
+// checkPolicyExpressions checks the conditions and reasons of rules.
+func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
+	var all weight
+	for i, rule := range rules {
+		all.expression(string(rule.When))
+		if n := d.places[indexPath("rules", i)+".reason"]; n != nil {
+			all.add(n)
+		}
+	}
+	if all.count > maxExpressions || all.bytes > maxExpressionBytes {
+		d.at("rules", ProblemTooMany, "shorten the conditions, or use fewer loops",
+			"the rules have more than %d expressions or %d bytes of expressions, or too many loops in one expression", maxExpressions, maxExpressionBytes)
+		return
+	}
+	env, err := expr.PolicyUse().Env()
+	if err != nil {
+		d.at("rules", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	c, shapes := compiler{decoder: d, env: env}, PolicyShapes()
+	before, wrong := len(d.problems), 0
+	for i, rule := range rules {
+		if wrong > maxWrongBytes || len(d.problems)-before > maxExpressionProblems {
+			return
+		}
+		path := indexPath("rules", i)
+		if rule.When != "" {
+			if err := env.Check(string(rule.When), expr.Bool, shapes); err != nil {
+				wrong += len(rule.When)
+				c.report(path+".when", err)
+			}
+		}
+		if err := env.CheckTemplate(rule.Reason, shapes); err != nil {
+			wrong += len(rule.Reason)
+			c.report(path+".reason", err)
+		}
+	}
+}
+
+// ProblemInputOfAnyTool warns of a rule that reads a member of the input without saying which tool's input it means.
+const ProblemInputOfAnyTool ProblemCode = "INPUT_OF_ANY_TOOL"
+
+// adviseRules warns of rules that fail on calls of tools that their author did not think of. Such a rule keeps its verdict: it denies those
+// calls or asks about them.
+func adviseRules(doc *Document) Problems {
+	env, err := expr.PolicyUse().Env()
+	if err != nil {
+		return nil //nolint:nilerr // without an environment there is no advice to give
+	}
+	var problems Problems
+	for i, rule := range doc.Policy().Rules {
+		if rule.Verdict == jig.VerdictRun { // such a rule is ignored when it fails
+			continue
+		}
+		when, err := env.CompileAs(string(rule.When), expr.Bool)
+		if err != nil { // reading the document has reported it
+			continue
+		}
+		member := unguarded(when)
+		if member == "" {
+			continue
+		}
+		does := "asks"
+		if rule.Verdict == jig.VerdictDeny {
+			does = "denies"
+		}
+		input, name := member[:strings.LastIndex(member, ".")], member[strings.LastIndex(member, ".")+1:]
+		p := problemAt(doc, (*place)(nil).key("rules").item(i).key("when"), ProblemInputOfAnyTool,
+			"name the tool first, e.g. tool.name == 'shop.refund' && …, or write "+input+".?"+name+".orValue(…)",
+			"on calls without %s, of any tool, the rule fails and %s", member, does)
+		p.Severity = SeverityWarning
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// unguarded returns the first member of the call's input that a condition reads although it neither names the tool nor tests whether the
+// member is present. It returns an empty string if there is none.
+func unguarded(when *expr.Program) string {
+	read, asked := when.Members()
+	for _, naming := range []string{"tool.name", "tool.version", "tool.category", "tool.tags", "tool.implementation", "call.tool"} {
+		if slices.Contains(read, naming) {
+			return ""
+		}
+	}
+	for _, member := range read {
+		rest, ok := strings.CutPrefix(strings.TrimPrefix(member, "call."), "input.")
+		if ok && !strings.ContainsAny(rest, ".[") && !slices.Contains(asked, member) {
+			return member
+		}
+	}
+	return ""
 }

@@ -1,11 +1,14 @@
 package bundle
 
 import (
+	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 )
 
 // Manifest is a document of kind bundle: the name of a bundle and what it requires. The manifest is at the top of the bundle's
@@ -103,4 +106,58 @@ func (m Manifest) Check() error {
 		return jig.Errorf(jig.CodeInvalidInput, "%q is not a version", m.Version).WithField("version").WithHint("write MAJOR.MINOR.PATCH, e.g. 1.4.0")
 	}
 	return nil
+}
+
+// KindSpec is the kind under which execution specs of every sort (composition, prompt, task, thin tool) are stored. They share one space of
+// names because they are called in the same way. Documents of any other kind are stored under that kind.
+const KindSpec = "spec"
+
+// StoredDocument is a document with its body, identified by the kind under which it is stored.
+type StoredDocument struct {
+	DocumentVersion
+	Body []byte
+}
+
+// NamesOf returns the names of the documents that are stored under a kind.
+func NamesOf(documents []DocumentVersion, kind string) []string {
+	var names []string
+	for _, d := range documents {
+		if d.Kind == kind {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// DocumentVersion identifies a version of a document.
+type DocumentVersion struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Names lists the bundles that tenants have installed. It caches each list for a second. It is safe for concurrent use.
+type Names struct {
+	read  func(ctx context.Context, tenant string) ([]string, error)
+	known *cache.Cache[string, []string]
+}
+
+// NewNames returns a Names that calls read for the bundles of a tenant.
+func NewNames(read func(ctx context.Context, tenant string) ([]string, error)) *Names {
+	return &Names{read: read, known: cache.OfTenants[[]string]()}
+}
+
+// BundleNames lists a tenant's bundles. The list is shared; callers must not modify it.
+func (n *Names) BundleNames(ctx context.Context, tenant string) ([]string, error) {
+	return n.known.Get(tenant, func([]string, bool) ([]string, error) { return n.read(ctx, tenant) })
+}
+
+// Forget makes a change of a tenant's bundles visible at once.
+func (n *Names) Forget(tenant string) { n.known.Forget(tenant) }
+
+// Visible returns the Go tools that are visible to a tenant with the given bundles installed.
+func Visible(all []jig.Tool, tenant string, installed []string) []jig.Tool {
+	return slices.DeleteFunc(slices.Clone(all), func(t jig.Tool) bool {
+		return len(t.Tenants) > 0 && !slices.Contains(t.Tenants, tenant) || t.Bundle != "" && !slices.Contains(installed, t.Bundle)
+	})
 }

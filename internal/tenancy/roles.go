@@ -2,8 +2,11 @@ package tenancy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Permissions for the operations of the HTTP API. A role may also have any other permission, such as one that a tool requires.
@@ -130,4 +133,105 @@ func union(lists ...[]string) []string {
 	all := slices.Concat(lists...)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Operate says how somebody may do something to a schedule, whichever way it is asked for: its own principal and whoever operates do it, only those
+// who manage take it over, and anybody else's trigger is a start of their own. operates and manages say what the credential allows. The error is
+// NOT_PERMITTED.
+func Operate(r protocol.OperateRequest, operates, manages bool) (protocol.OperateAnswer, error) {
+	mine := r.Owner != "" && r.Owner == r.By
+	switch {
+	case r.Action == protocol.ScheduleTakeOver && !manages:
+		return protocol.OperateAnswer{}, jig.Errorf(jig.CodeNotPermitted, "only owners take over schedules").WithReason("scope").
+			WithHint("the permission " + PermissionManage + " allows it")
+	case r.Action == protocol.ScheduleTakeOver, r.Action == protocol.ScheduleCreate, mine, operates:
+		return protocol.OperateAnswer{}, nil
+	case r.Action == protocol.ScheduleTrigger:
+		return protocol.OperateAnswer{Own: true}, nil
+	}
+	return protocol.OperateAnswer{}, jig.Errorf(jig.CodeNotPermitted, "schedule %s acts for somebody else, so you cannot %s it", r.Schedule, r.Action).
+		WithReason("scope").WithHint("the permission " + PermissionOperate + " allows it; the schedule's own principal needs none")
+}
+
+// MayResume returns an error unless somebody may end a pause, whichever way it is asked for. Whoever set it may. Anybody else needs to decide, and
+// nobody ends the pause of a session that acts for them, unless the tenant has nobody else. owner is the
+// principal of the paused session, and decides says what the credential allows. The error is NOT_PERMITTED.
+func (s Settings) MayResume(p jig.Pause, by, owner string, decides bool) error {
+	switch {
+	case p.By == by:
+		return nil
+	case !decides:
+		return jig.Errorf(jig.CodeNotPermitted, "somebody else set this pause").WithReason("scope").
+			WithHint("the permission " + PermissionDecide + ", or an API key with the scope decide, allows ending it")
+	case p.Scope == jig.PauseSession && owner == by && !s.OnlyPerson(by):
+		return jig.Errorf(jig.CodeNotPermitted, "somebody else paused this session, which acts for you").WithReason("own_session").
+			WithHint("ask whoever paused it, or somebody else who decides")
+	}
+	return nil
+}
+
+// Allows returns what a server found out about a credential or, where no server asks, whether a principal has a permission.
+func (s Settings) Allows(said *bool, who jig.Principal, permission string) bool {
+	if said != nil {
+		return *said
+	}
+	return s.Effective(who).Holds(permission)
+}
+
+// Voters returns what is known about the people who decide in the tenant.
+func (s Settings) Voters() approval.Voters {
+	v := approval.Voters{Proof: s.Proof, Disabled: s.Disabled, Open: s.open}
+	known := map[string]jig.Principal{}
+	for _, p := range s.People {
+		known[p.ID] = p
+	}
+	for _, id := range s.Listed() {
+		p := known[id]
+		p.ID, p.Permissions = id, union(p.Permissions, s.Everybody)
+		v.People = append(v.People, p)
+	}
+	if s.Owners != nil {
+		v.Owners = &s.Owners.Approvers
+	}
+	return v
+}
+
+// OthersApprove reports whether, by the tenant's default terms, somebody could approve a call that rests on the word of a principal. Where the
+// principal is the only person, they may do so themselves.
+func (s Settings) OthersApprove(who jig.Principal, now time.Time) bool {
+	if s.OnlyPerson("") || s.OnlyPerson(who.ID) {
+		return true
+	}
+	_, none := s.Voters().Independent(jig.Pending{
+		RequestedAt: now, Terms: &jig.Terms{NotRequester: true}, Askers: []jig.Asker{{Principal: who.ID, Maker: who.Maker, By: jig.AskedMessage}},
+	}, now)
+	return none == nil
+}
+
+// open reports whether approvers may include people whom the document does not list: an identity provider or a key that signs for everybody may
+// know them.
+func (s Settings) open(a jig.Approvers) bool {
+	joined := func(group string) bool {
+		return slices.ContainsFunc(s.LoginGroups, func(g LoginGroup) bool { return g.Group == group })
+	}
+	if a.Anybody() {
+		return !s.ProofWanted() || len(s.LoginGroups) > 0 || s.shared() || jig.Principal{Permissions: s.Everybody}.Holds(PermissionDecide)
+	}
+	if a.Permission == "" {
+		return slices.ContainsFunc(a.Groups, joined)
+	}
+	holds := func(r Role) bool {
+		return jig.Principal{Permissions: r.Permissions}.Holds(a.Permission) && slices.ContainsFunc(r.Groups, joined)
+	}
+	return slices.ContainsFunc(a.Groups, joined) || jig.Principal{Permissions: s.Everybody}.Holds(a.Permission) || slices.ContainsFunc(s.Roles, holds)
+}
+
+// shared reports whether a key of the tenant signs for everybody, so that people can decide whom only a portal knows.
+func (s Settings) shared() bool {
+	for _, k := range s.Keys {
+		if k.Principal == "" && s.ProofOf(k).AtLeast(s.Proof) {
+			return true
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package bundles
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"golang.org/x/mod/semver"
@@ -140,4 +141,105 @@ func (o Options) counts(ctx context.Context, tenant string) (map[string]int64, e
 		counts[c.Type] = c.Count
 	}
 	return counts, err
+}
+
+// Documents reads the record of all bundles that were ever installed.
+type Documents interface {
+	// DocumentAt returns a version of a document that a tenant has or had; NOT_FOUND if the tenant never had it.
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
+}
+
+// InstallShipped installs a bundle that ships with the program, once per hash: a bundle that somebody removed stays removed, and a document
+// that somebody registered under the name of a shipped one is kept. Several processes may do so at the same time.
+func (o Options) InstallShipped(ctx context.Context, documents Documents, by jig.Invocation, b spec.Bundle) error {
+	name := slog.String("bundle", b.Manifest.Name)
+	_, err := documents.DocumentAt(ctx, by.Tenant, spec.KindBundle.Stored(), b.Manifest.Name, b.Hash)
+	if err == nil || jig.CodeOf(err) != jig.CodeNotFound {
+		return err
+	}
+	done, err := o.Install(ctx, by, b, nil, false)
+	switch jig.CodeOf(err) { //nolint:exhaustive // any other error keeps the worker from starting
+	case jig.CodeConflict, jig.CodeInvalidInput:
+		by.Logger.WarnContext(ctx, "a shipped bundle was not installed, because it conflicts with what the tenant has", name,
+			slog.String("tenant", by.Tenant), slog.String("why", err.Error()))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if done.Changed {
+		by.Logger.InfoContext(ctx, "bundle installed", name, slog.String("version", done.Version), slog.Int("documents", len(done.Documents)))
+	}
+	return nil
+}
+
+// previewInstall shows what changes in each document, after the same checks as an installation.
+func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Install) (jig.Preview, error) {
+	b, problems := read(in)
+	stored := changes.Stored(b.Documents)
+	shelf, err := o.Store.Shelf(ctx, inv.Tenant, b.Manifest.Name, changes.Keys(stored))
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	var before bundle.Bundle
+	if shelf.Before != nil {
+		before = *shelf.Before
+	}
+	if _, err := o.check(ctx, inv.Tenant, b, problems, before); err != nil {
+		return jig.Preview{}, err
+	}
+	if before.Hash != b.Hash || in.Replace {
+		if _, err := o.checkUpgrade(ctx, inv.Tenant, b, before, in.Replace); err != nil {
+			return jig.Preview{}, err
+		}
+	}
+	plan, _, err := shelf.Install(bundle.Install{Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: in.Replace, Documents: stored})
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	what := "Installs " + b.Manifest.Name + " " + b.Manifest.Version
+	if before.Version != "" {
+		what = "Replaces " + b.Manifest.Name + " " + before.Version + " with " + b.Manifest.Version
+	}
+	return o.planned(ctx, inv.Tenant, shelf, plan, b.Documents).Preview(what)
+}
+
+// previewRemove shows which documents are taken out of use, what guards less afterwards, and which other documents use them or the bundle's
+// tools.
+func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named) (jig.Preview, error) {
+	shelf, err := o.Store.Shelf(ctx, inv.Tenant, in.Name, nil)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	plan, err := shelf.Remove("")
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	known, err := o.Known(ctx, inv.Tenant, in.Name)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	planned := o.planned(ctx, inv.Tenant, shelf, plan, nil)
+	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known); err != nil {
+		return jig.Preview{}, err
+	}
+	p, err := planned.Preview("Removes " + in.Name + " " + shelf.Before.Version)
+	if err != nil {
+		return p, err
+	}
+	counts, err := o.counts(ctx, inv.Tenant)
+	if n := entities(plan.Removed, counts); n > 0 {
+		p.Title += fmt.Sprintf("; entities that stay, but are out of use: %d", n)
+	}
+	return p, err
+}
+
+// planned returns a planned change with the documents and the function that its description needs.
+func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
+	return changes.Planned{
+		Shelf: shelf, Plan: plan, Documents: docs,
+		Body: func(d bundle.DocumentVersion) ([]byte, error) {
+			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
+		},
+	}
 }
