@@ -82,7 +82,7 @@ func TestAnswer_IsParsedForTheQuestion(t *testing.T) {
 	}
 }
 
-func TestAnswerWithExactJSON(t *testing.T) {
+func TestAnswer_TakesExactJSON(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "answer.json")
 	require.NoError(t, os.WriteFile(file, []byte(" {\"days\": 3}\n"), 0o600))
@@ -95,7 +95,7 @@ func TestAnswerWithExactJSON(t *testing.T) {
 	}
 }
 
-func TestAnswerForPrograms(t *testing.T) {
+func TestAnswer_PrintsTheDecisionAsJSON(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, askingEngine(jig.Question{}), nil, "answer", "ses_1", "3.1", "yes", "--output", "json")
 	require.Equal(t, 0, got.code, got.stderr)

@@ -48,6 +48,8 @@ type app struct {
 	serverErr error
 	out       palette
 	err       palette
+	// failed is the first error of writing to stdout.
+	failed error
 	// began is true once the command line has been parsed. An error before that is a usage error.
 	began bool
 	// tasks remembers the start times of extraction tasks, for the lines of the log.
@@ -85,6 +87,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if a.failed != nil && (err == nil || isSilent(err)) {
+		err = a.failed
+	}
 	if err == nil || a.began {
 		return a.exit(ctx, err)
 	}
@@ -169,7 +174,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.meet(cmd.Context(), cmd); err != nil {
+			if err := a.identify(cmd.Context(), cmd); err != nil {
 				return err
 			}
 			return a.begin()
@@ -184,7 +189,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.StringVar(&a.flags.namespace, "namespace", "", "Temporal namespace (JIG_TEMPORAL_NAMESPACE; default "+client.DefaultNamespace+")")
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colors, even on a terminal (NO_COLOR)")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails only for an unknown flag
+	completeFlag(root, "output", outputText, outputJSON)
 	section(root, "Run and watch:", a.runCommand(), a.triggerCommand(), a.sessionsCommand(), a.statusCommand(), a.resultCommand(),
 		a.transcriptCommand(), a.watchCommand(), a.eventsCommand(), a.messageCommand(), a.eventCommand(), a.cancelCommand(), a.scheduleCommand())
 	section(root, "Approve and decide:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
@@ -263,6 +268,11 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return usage(unknown)
 }
 
+// completeFlag lets shells complete the values of a flag.
+func completeFlag(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails only for an unknown flag
+}
+
 // section adds commands to root, in a section of the help with its own title.
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
@@ -308,10 +318,9 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r := buildVersion()
-			if a.json() {
-				return a.printJSON(r)
-			}
-			return a.print("%s", strings.Join(strings.Fields(fmt.Sprintf("jig %s %s (%s)", r.Version, r.Revision, r.Go)), " "))
+			return a.output(r, func() error {
+				return a.print("%s", strings.Join(strings.Fields(fmt.Sprintf("jig %s %s (%s)", r.Version, r.Revision, r.Go)), " "))
+			})
 		},
 	}
 }

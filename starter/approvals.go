@@ -168,33 +168,31 @@ JSON output: {"pending": …, "input": …, "comparison": …, "similar": […],
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --document 'policy shop'`,
 		Args: sessionArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				session, call, err := a.waitingIn(cmd.Context(), e, args)
-				if err != nil {
-					return err
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			session, call, err := a.waitingIn(ctx, e, args)
+			if err != nil {
+				return err
+			}
+			shown, err := e.Show(ctx, a.flags.tenant, session, call)
+			if err != nil {
+				return err
+			}
+			if document != "" {
+				return a.showDocument(shown.Input, document)
+			}
+			pending := &shown.Pending
+			pending.SessionID = cmp.Or(pending.SessionID, session)
+			if a.json() {
+				if a.server == nil { // a server answers about the principal of the credential
+					shown = shown.By(a.flags.as)
 				}
-				shown, err := e.Show(cmd.Context(), a.flags.tenant, session, call)
-				if err != nil {
-					return err
-				}
-				if document != "" {
-					return a.showDocument(shown.Input, document)
-				}
-				pending := &shown.Pending
-				pending.SessionID = cmp.Or(pending.SessionID, session)
-				if a.json() {
-					if a.server == nil { // a server answers about the principal of the credential
-						shown = shown.By(a.flags.as)
-					}
-					return a.printJSON(shown)
-				}
-				pending.Input, pending.Truncated = shown.Input, false
-				k := a.cards(cmd.Context(), e, []jig.Pending{*pending})[0]
-				k.comparison = shown.Comparison
-				return a.print("%s %s\n  digest %s\n%s%s", k.SessionID, a.cardText(a.out, k), k.Digest, similarText(a.out, shown.Similar), a.commandsText(a.out, k))
-			})
-		},
+				return a.printJSON(shown)
+			}
+			pending.Input, pending.Truncated = shown.Input, false
+			k := a.cards(ctx, e, []jig.Pending{*pending})[0]
+			k.comparison = shown.Comparison
+			return a.print("%s %s\n  digest %s\n%s%s", k.SessionID, a.cardText(a.out, k), k.Digest, similarText(a.out, shown.Similar), a.commandsText(a.out, k))
+		}),
 	}
 	cmd.Flags().StringVar(&document, "document", "", "print only this document: its file, its name, or its kind and name")
 	return cmd

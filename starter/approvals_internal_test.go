@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestApprovalsByFilter(t *testing.T) {
+func TestApprovals_FiltersAndPages(t *testing.T) {
 	t.Parallel()
 	f := &fake{reviewFakes: reviewFakes{page: client.PendingPage{Approvals: []jig.Pending{{SessionID: "ses_1", Call: "1.1", Tool: "file.write"}}, Next: "c2"}}}
 	got, now := jigCLIAt(t, f, "approvals", "--tool", "file.*", "--agent", "docs", "--requested-by", "bo", "--kind", "approval", "--older", "1d12h",
@@ -36,7 +36,7 @@ func TestApprovalsByFilter(t *testing.T) {
 	require.JSONEq(t, `{"approvals":[]}`, got.stdout)
 }
 
-func TestApprovalsMistakes(t *testing.T) {
+func TestApprovals_RefusesMistakes(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
 		"--kind is":  {"--kind", "odd"},
@@ -50,7 +50,7 @@ func TestApprovalsMistakes(t *testing.T) {
 	}
 }
 
-func TestApprovalsStatistics(t *testing.T) {
+func TestApprovals_PrintsStatistics(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) // the output is in the user's time zone
 	f := &fake{reviewFakes: reviewFakes{statistics: protocol.ApprovalStats{
@@ -93,7 +93,7 @@ a.b         2        0        –         0        –
 	require.Equal(t, exitFailed, jigCLI(t, f, nil, "approvals", "statistics").code)
 }
 
-func TestLasting(t *testing.T) {
+func TestLasting_HasOneOrTwoUnits(t *testing.T) {
 	t.Parallel()
 	for want, seconds := range map[string]float64{
 		"–": 0, "1s": 0.2, "59s": 59, "1m": 60, "59m": 3599, "1h0m": 3600, "47h59m": 172_799, "2d0h": 172_800, "10d5h": 10*86400 + 5*3600 + 1800,

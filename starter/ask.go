@@ -28,14 +28,14 @@ type prompt struct {
 	alike int
 }
 
-// wish is an answer that does not decide the call yet.
-type wish string
+// promptAction is an answer that does not decide the call yet.
+type promptAction string
 
-// The wishes: to change the arguments, to approve all calls that are like this one, to read the whole call.
+// The actions: to change the arguments, to approve all calls that are like this one, to read the whole call.
 const (
-	wishEdit  wish = "edit"
-	wishAll   wish = "all"
-	wishWhole wish = "whole"
+	actionEdit  promptAction = "edit"
+	actionAll   promptAction = "all"
+	actionWhole promptAction = "whole"
 )
 
 // reply is a person's answer to an approval or a question. An empty reply leaves it to somebody else.
@@ -48,8 +48,8 @@ type reply struct {
 	// input replaces the arguments of an approved call.
 	input json.RawMessage
 	// alike are the other calls that are approved with this one.
-	alike []jig.Pending
-	wish  wish
+	alike  []jig.Pending
+	action promptAction
 }
 
 // skipped reports whether the person left the decision to somebody else.
@@ -64,13 +64,13 @@ func (a *app) askOnTerminal(ctx context.Context, about prompt) (reply, error) {
 	options := []huh.Option[string]{
 		huh.NewOption("Approve", string(jig.AnswerApprove)),
 		huh.NewOption("Deny", string(jig.AnswerDeny)),
-		huh.NewOption("Edit: change the arguments in an editor, then approve", string(wishEdit)),
+		huh.NewOption("Edit: change the arguments in an editor, then approve", string(actionEdit)),
 	}
 	if about.alike > 1 {
 		all := fmt.Sprintf("Approve all %d calls of %s that wait here", about.alike, oneLine(p.Tool, 80))
-		options = append(options, huh.NewOption(all, string(wishAll)))
+		options = append(options, huh.NewOption(all, string(actionAll)))
 	}
-	options = append(options, huh.NewOption("Show the whole text", string(wishWhole)), huh.NewOption("Skip: leave it to somebody else", ""))
+	options = append(options, huh.NewOption("Show the whole text", string(actionWhole)), huh.NewOption("Skip: leave it to somebody else", ""))
 	choice, reason := "", ""
 	question := huh.NewSelect[string]().Title(oneLine(fmt.Sprintf("%s %s", p.Call, p.Tool), 120)).Options(options...).Value(&choice)
 	why := huh.NewInput().Title("Why not? (optional; the agent sees it)").Value(&reason)
@@ -81,9 +81,9 @@ func (a *app) askOnTerminal(ctx context.Context, about prompt) (reply, error) {
 	if err := a.runForm(ctx, form); err != nil {
 		return reply{}, err
 	}
-	switch wanted := wish(choice); wanted {
-	case wishEdit, wishAll, wishWhole:
-		return reply{wish: wanted}, nil
+	switch wanted := promptAction(choice); wanted {
+	case actionEdit, actionAll, actionWhole:
+		return reply{action: wanted}, nil
 	}
 	return reply{answer: jig.Answer(choice), reason: strings.TrimSpace(reason)}, nil
 }
@@ -130,10 +130,10 @@ func (a *app) editText(ctx context.Context, text string) ([]byte, error) {
 	return changed, nil
 }
 
-// deal answers one waiting call or shows how to answer it. It reports whether the call has been answered, now or earlier. It does not ask
+// handle answers one waiting call or shows how to answer it. It reports whether the call has been answered, now or earlier. It does not ask
 // twice about a call that keeps waiting, for example for another person.
-func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err error) {
-	if answered, dealt := f.dealtWith(p); dealt {
+func (f *follower) handle(ctx context.Context, p jig.Pending) (answered bool, err error) {
+	if answered, handled := f.handledBefore(p); handled {
 		return answered, nil
 	}
 	by, err := f.actor()
@@ -149,7 +149,7 @@ func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err 
 			return false, nil
 		}
 		f.say("%s", f.cardText(f.err, k))
-		if said, err = f.consult(ctx, p); err != nil {
+		if said, err = f.askUntilAnswered(ctx, p); err != nil {
 			return false, err
 		}
 		if said.skipped() {
@@ -184,8 +184,8 @@ func settles(r jig.Ruled) bool {
 	return r.Outcome == jig.DecisionAccepted && r.Status != jig.CallWaiting
 }
 
-// consult asks the person at the terminal about a call until there is a decision. A call that somebody else decided meanwhile is skipped.
-func (f *follower) consult(ctx context.Context, p jig.Pending) (reply, error) {
+// askUntilAnswered asks the person at the terminal about a call until there is a decision. A call that somebody else decided meanwhile is skipped.
+func (f *follower) askUntilAnswered(ctx context.Context, p jig.Pending) (reply, error) {
 	alike := f.alike(p)
 	var draft []byte
 	for {
@@ -193,12 +193,12 @@ func (f *follower) consult(ctx context.Context, p jig.Pending) (reply, error) {
 		if err != nil {
 			return said, err
 		}
-		switch said.wish {
-		case wishAll:
+		switch said.action {
+		case actionAll:
 			said, err = f.confirmAlike(ctx, alike)
-		case wishWhole:
+		case actionWhole:
 			err = f.showWhole(ctx, p)
-		case wishEdit:
+		case actionEdit:
 			said.input, draft, err = f.edited(ctx, p, draft)
 			if said.input != nil {
 				said.answer = jig.AnswerApprove
@@ -226,7 +226,7 @@ func (f *follower) alike(p jig.Pending) []jig.Pending {
 	var list []jig.Pending
 	for _, other := range f.view.Pending {
 		other.SessionID = cmp.Or(other.SessionID, f.id)
-		if _, dealt := f.dealtWith(other); !dealt && other.Kind == jig.PendingApproval && other.Tool == p.Tool {
+		if _, handled := f.handledBefore(other); !handled && other.Kind == jig.PendingApproval && other.Tool == p.Tool {
 			list = append(list, other)
 		}
 	}

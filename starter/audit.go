@@ -97,11 +97,9 @@ func (a *app) listAudit(ctx context.Context, e engine, request client.AuditReque
 				}
 				continue
 			}
-			if err := a.print("%s", a.auditLine(a.out, row)); err != nil {
-				return err
-			}
+			a.line("%s", a.auditLine(a.out, row))
 		}
-		return nil
+		return a.failed
 	})
 	if err == nil && !a.json() {
 		a.say("%s", a.err.dim(plural(count, "row", "rows")))
@@ -155,18 +153,13 @@ this row, the record was rewritten. An empty record has the row number 0. JSON o
 		Example: `  jig audit head
   jig audit head --output json >> heads.jsonl`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				// After the last row, there is only the head.
-				return e.Audit(cmd.Context(), client.AuditRequest{Tenant: a.flags.tenant, After: math.MaxInt64}, func(page client.AuditPage) error {
-					head := audit.Head{N: page.HeadN, Hash: page.HeadHash}
-					if a.json() {
-						return a.printJSON(head)
-					}
-					return a.print("%s", head)
-				})
+		RunE: a.using(func(ctx context.Context, e engine, _ []string) error {
+			// After the last row, there is only the head.
+			return e.Audit(ctx, client.AuditRequest{Tenant: a.flags.tenant, After: math.MaxInt64}, func(page client.AuditPage) error {
+				head := audit.Head{N: page.HeadN, Hash: page.HeadHash}
+				return a.output(head, func() error { return a.print("%s", head) })
 			})
-		},
+		}),
 	}
 }
 
@@ -230,7 +223,7 @@ func (a *app) exportAuditTo(ctx context.Context, e engine, name string, from int
 	if a.json() {
 		return a.printJSON(done)
 	}
-	a.say("%s of tenant %s in %s; head %s", rowsWord(done.Rows), done.Tenant, name, done.Head)
+	a.say("%s of tenant %s in %s; head %s", plural(int(done.Rows), "row", "rows"), done.Tenant, name, done.Head)
 	return nil
 }
 
@@ -242,7 +235,7 @@ func (a *app) exportAudit(ctx context.Context, e engine, w io.Writer, from int64
 		if out == nil {
 			done.Head = audit.Head{N: page.HeadN, Hash: page.HeadHash}
 			if from > page.HeadN+1 {
-				return usagef("--from is %d, but the record has %s", from, rowsWord(page.HeadN))
+				return usagef("--from is %d, but the record has %s", from, plural(int(page.HeadN), "row", "rows"))
 			}
 			var err error
 			h := audit.Header{Tenant: a.flags.tenant, From: from, Head: done.Head, ExportedAt: time.Now()}
@@ -262,13 +255,6 @@ func (a *app) exportAudit(ctx context.Context, e engine, w io.Writer, from int64
 		return done, err
 	}
 	return done, out.Close()
-}
-
-func rowsWord(n int64) string {
-	if n == 1 {
-		return "1 row"
-	}
-	return fmt.Sprintf("%d rows", n)
 }
 
 func (a *app) auditVerifyCommand() *cobra.Command {
@@ -313,21 +299,14 @@ func (a *app) printVerified(file string, r audit.Report) error {
 		code = exitFailed
 	}
 	if a.json() {
-		if err := a.printJSON(r); err != nil {
-			return err
-		}
-		return silent(code)
+		return a.exitJSON(r, code)
 	}
 	if r.Broken != nil {
-		if err := a.print("%s %s: %s", a.out.red("broken"), oneLine(file, 0), oneLine(r.Broken.String(), 0)); err != nil {
-			return err
-		}
-		a.say("correct so far: %s of tenant %s", rowsWord(r.Rows), r.Tenant)
+		a.line("%s %s: %s", a.out.red("broken"), oneLine(file, 0), oneLine(r.Broken.String(), 0))
+		a.say("correct so far: %s of tenant %s", plural(int(r.Rows), "row", "rows"), r.Tenant)
 		return silent(code)
 	}
-	if err := a.print("%s %s: %s of tenant %s, head %s", a.out.green("ok"), oneLine(file, 0), rowsWord(r.Rows), r.Tenant, r.Head); err != nil {
-		return err
-	}
+	a.line("%s %s: %s of tenant %s, head %s", a.out.green("ok"), oneLine(file, 0), plural(int(r.Rows), "row", "rows"), r.Tenant, r.Head)
 	if r.From > 1 {
 		a.say("the export begins with row %d; the rows before it are not verified", r.From)
 	}

@@ -51,20 +51,20 @@ func recorded(t *testing.T, n int) *fake {
 	return f
 }
 
-func TestAuditIsExportedAndVerified(t *testing.T) {
+func TestAudit_ExportPassesVerify(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 8} {
 		e := recorded(t, n)
 		file := filepath.Join(t.TempDir(), "audit.jsonl")
 		got := jigCLI(t, e, nil, "audit", "export", "--out", file)
 		require.Equal(t, 0, got.code, got.stderr)
-		require.Contains(t, got.stderr, fmt.Sprintf("%s of tenant default in %s; head row %d, %s", rowsWord(int64(n)), file, n, e.audit[0].HeadHash))
+		require.Contains(t, got.stderr, fmt.Sprintf("%s of tenant default in %s; head row %d, %s", plural(n, "row", "rows"), file, n, e.audit[0].HeadHash))
 		require.Equal(t, client.AuditRequest{Tenant: "default"}, e.audited)
 
 		for _, args := range [][]string{{file}, {file, "--head", e.audit[0].HeadHash}} {
 			got = jigCLI(t, nil, nil, append([]string{"audit", "verify"}, args...)...)
 			require.Equal(t, 0, got.code, got.stderr)
-			require.Equal(t, fmt.Sprintf("ok %s: %s of tenant default, head row %d, %s\n", file, rowsWord(int64(n)), n, e.audit[0].HeadHash), got.stdout)
+			require.Equal(t, fmt.Sprintf("ok %s: %s of tenant default, head row %d, %s\n", file, plural(n, "row", "rows"), n, e.audit[0].HeadHash), got.stdout)
 		}
 		plain := jigCLI(t, e, nil, "audit", "export")
 		require.Equal(t, 0, plain.code, plain.stderr)
@@ -81,7 +81,7 @@ func TestAuditIsExportedAndVerified(t *testing.T) {
 	}
 }
 
-func TestAuditHead(t *testing.T) {
+func TestAudit_PrintsTheHead(t *testing.T) {
 	t.Parallel()
 	e := recorded(t, 8)
 	got := jigCLI(t, e, nil, "audit", "head")
@@ -196,7 +196,7 @@ func TestAuditLine_ShowsToWhomADecisionWasDelegated(t *testing.T) {
 	require.True(t, strings.HasSuffix(line, "delegated  ana ses_1 3.1 cms.publish → carl waiting · he knows"), line)
 }
 
-func TestAuditIsListedForPeople(t *testing.T) {
+func TestAudit_ListsRowsForPeople(t *testing.T) {
 	t.Parallel()
 	e := recorded(t, 4)
 	got := jigCLI(t, e, nil, "audit", "list", "--session", "ses_1")

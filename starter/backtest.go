@@ -57,10 +57,7 @@ JSON output: {"calls", "refused", "unknown", "recorded", "now", "new", "moves": 
 					return err
 				}
 				report.sort()
-				if a.json() {
-					return a.printJSON(report)
-				}
-				return a.printBacktest(report)
+				return a.output(report, func() error { return a.printBacktest(report) })
 			})
 		},
 	}
@@ -181,9 +178,7 @@ func (a *app) printBacktest(r *backtestReport) error {
 		}
 		rows = append(rows, cells)
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	if err := a.printMoves(r); err != nil {
 		return err
 	}
@@ -192,23 +187,17 @@ func (a *app) printBacktest(r *backtestReport) error {
 		if g.Rule != "" {
 			because = fmt.Sprintf("%s: %s", g.Rule, oneLine(g.Reason, 200))
 		}
-		if err := a.print("\n%s: %s to %s, %s (%s)", a.out.bold(oneLine(g.Tool, 0)), a.verdictWord(g.Now), a.verdictWord(g.New),
-			plural(g.Count, "call", "calls"), because); err != nil {
-			return err
-		}
+		a.line("\n%s: %s to %s, %s (%s)", a.out.bold(oneLine(g.Tool, 0)), a.verdictWord(g.Now), a.verdictWord(g.New),
+			plural(g.Count, "call", "calls"), because)
 		if err := a.printResults(g.Examples, false); err != nil {
 			return err
 		}
 		if more := g.Count - len(g.Examples); more > 0 {
-			if err := a.print("  … and %d more", more); err != nil {
-				return err
-			}
+			a.line("  … and %d more", more)
 		}
 	}
 	if len(r.Results) > 0 {
-		if err := a.print("\nall calls"); err != nil {
-			return err
-		}
+		a.line("\nall calls")
 		if err := a.printResults(r.Results, true); err != nil {
 			return err
 		}
@@ -231,10 +220,8 @@ func (a *app) printMoves(r *backtestReport) error {
 	if len(rows) == 0 {
 		return a.print("\nthe document changes nothing")
 	}
-	if err := a.print("\nthe document changes %s, and leaves %d as they are", plural(r.Calls-same, "call", "calls"), same); err != nil {
-		return err
-	}
-	return table(a.stdout, rows)
+	a.line("\nthe document changes %s, and leaves %d as they are", plural(r.Calls-same, "call", "calls"), same)
+	return a.printTable(rows)
 }
 
 func (a *app) printResults(results []protocol.BacktestResult, verdicts bool) error {
@@ -249,7 +236,7 @@ func (a *app) printResults(results []protocol.BacktestResult, verdicts bool) err
 		}
 		rows[i] = append(row, fmt.Sprintf("recorded: %s, %s", r.Recorded, r.Status))
 	}
-	return table(a.stdout, rows)
+	return a.printTable(rows)
 }
 
 // sayLeftOut prints which calls were not evaluated, and why.
@@ -281,15 +268,11 @@ func (a *app) toolOf(ctx context.Context, q policyQuestion) (jig.Tool, error) {
 	if ok {
 		return tool, nil
 	}
-	names := make([]string, 0, len(known.Tools))
-	for _, t := range known.Tools {
-		names = append(names, t.Name)
-	}
-	hint := cmp.Or(suggest.OrKnown(q.tool, names), "give "+describe)
+	hint := cmp.Or(suggest.OrKnown(q.tool, toolNames(*known)), "give "+describe)
 	return tool, jig.Errorf(jig.CodeNotFound, "there is no tool %s", q.tool).WithField("tool").WithHint(hint)
 }
 
-// describedTool returns a tool with the permission and the risk of the flags. The one that is not given has its default.
+// describedTool returns a tool with the permission and the risk of the flags, or their defaults.
 func describedTool(q policyQuestion) (jig.Tool, error) {
 	permissions := []jig.Permission{"", jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}
 	if !slices.Contains(permissions, jig.Permission(q.toolPermission)) {

@@ -44,7 +44,7 @@ func twoPages() []client.BacktestPage {
 	}
 }
 
-func TestPolicyBacktest(t *testing.T) {
+func TestPolicyBacktest_PrintsWhatChanges(t *testing.T) {
 	t.Parallel()
 	f := &fake{reviewFakes: reviewFakes{backtest: twoPages()}}
 	got, now := jigCLIAt(t, f, "policy", "backtest", writeFile(t, "shop.yaml", shopPolicy), "--since", "7d")
@@ -76,7 +76,7 @@ file.read: deny to run, 1 call (no rule applies any more)
 	require.WithinDuration(t, now.Add(-7*24*time.Hour), f.since, 0)
 }
 
-func TestPolicyBacktestForPrograms(t *testing.T) {
+func TestPolicyBacktest_PrintsJSON(t *testing.T) {
 	t.Parallel()
 	f := &fake{reviewFakes: reviewFakes{backtest: twoPages()}}
 	got := jigCLI(t, f, nil, "policy", "backtest", writeFile(t, "shop.yaml", shopPolicy), "--all", "--output", "json")
@@ -116,7 +116,7 @@ func TestPolicyBacktest_ReadsStandardInput(t *testing.T) {
 	require.Equal(t, shopPolicy, f.document, "standard input is read only once")
 }
 
-func TestPolicyBacktestMistakes(t *testing.T) {
+func TestPolicyBacktest_RefusesMistakes(t *testing.T) {
 	t.Parallel()
 	good := writeFile(t, "shop.yaml", shopPolicy)
 	for name, args := range map[string][]string{

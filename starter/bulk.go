@@ -228,15 +228,10 @@ func (a *app) printBulk(items []bulkItem, answer jig.Answer) error {
 		code = exitFailed
 	}
 	if a.json() {
-		if err := a.printJSON(report); err != nil {
-			return err
-		}
-		return silent(code)
+		return a.exitJSON(report, code)
 	}
 	for _, item := range items {
-		if err := a.print("%s", a.bulkLine(a.out, item, answer)); err != nil {
-			return err
-		}
+		a.line("%s", a.bulkLine(a.out, item, answer))
 	}
 	a.say("%d accepted, %d not accepted", report.Accepted, report.Refused)
 	return silent(code)

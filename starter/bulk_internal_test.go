@@ -59,7 +59,7 @@ func terminal(words string) func(*app) {
 	}
 }
 
-func TestApproveAll(t *testing.T) {
+func TestApproveAll_DecidesWhatMatchesTheFilter(t *testing.T) {
 	t.Parallel()
 	e := waitingIn("ses_1 1.1", "ses_2 4.2", "ses_1 1.2")
 	got := jigCLI(t, e, nil, "approve", "--all", "--tool", "file.*", "--agent", "docs", "--yes", "--note", "ok")
@@ -94,7 +94,7 @@ func TestDenyAll_ReportsEachCall(t *testing.T) {
 	require.Contains(t, got.stdout, "ses_3 1.9 the decision failed: not tried: no worker is answering\n")
 }
 
-func TestBulkIsSentInBatches(t *testing.T) {
+func TestApproveAll_SendsBatches(t *testing.T) {
 	t.Parallel()
 	var calls []string
 	for i := range 120 {
@@ -111,7 +111,7 @@ func TestBulkIsSentInBatches(t *testing.T) {
 }
 
 // Each decision is signed for the digest that was listed.
-func TestBulkIsSigned(t *testing.T) {
+func TestApproveAll_SignsEachDigest(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "dora")
 	e := waitingIn("ses_1 1.1", "ses_2 1.1")
@@ -128,7 +128,7 @@ func TestBulkIsSigned(t *testing.T) {
 }
 
 // Nothing is decided without confirmation: a person sees the waiting calls and says yes, or --yes was given.
-func TestBulkAsksFirst(t *testing.T) {
+func TestApproveAll_AsksFirst(t *testing.T) {
 	t.Parallel()
 	for words, row := range map[string]struct{ code, requests int }{"y\n": {exitDone, 1}, "n\n": {exitFailed, 0}, "\n": {exitFailed, 0}} {
 		e := waitingIn("ses_1 1.1")
@@ -161,7 +161,7 @@ func TestBulk_NoMatchingCalls(t *testing.T) {
 	require.JSONEq(t, `{"decisions":[],"accepted":0,"refused":0}`, got.stdout)
 }
 
-func TestBulkMistakes(t *testing.T) {
+func TestApproveAll_RefusesMistakes(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"no filter":             {"approve", "--all"},

@@ -175,7 +175,7 @@ func (a *app) bundleListCommand() *cobra.Command {
 						oneLine(b.InstalledBy, 40), oneLine(b.Title, 60),
 					})
 				}
-				return table(a.stdout, rows)
+				return a.printTable(rows)
 			})
 		},
 	}
@@ -229,5 +229,5 @@ func (a *app) printBundle(ctx context.Context, e engine, b bundle.Bundle) error 
 		}
 		rows = append(rows, []string{kind, doc.Name, jig.ShortVersion(doc.Version)})
 	}
-	return table(a.stdout, rows)
+	return a.printTable(rows)
 }

@@ -32,7 +32,7 @@ const (
 	noteSkill     = "---\nname: tidy\ndescription: How to tidy up notes.\n---\nBe short.\n"
 )
 
-func TestBundleInstallSendsTheFolder(t *testing.T) {
+func TestBundleInstall_SendsTheFolder(t *testing.T) {
 	t.Parallel()
 	dir := bundleFolder(t, map[string]string{
 		"bundle.yaml": notesManifest, "types/note.yaml": noteType, "README.md": "# Notes\n", "skills/tidy/SKILL.md": noteSkill,
@@ -58,7 +58,7 @@ func TestBundleInstallSendsTheFolder(t *testing.T) {
 	require.Contains(t, got.stderr, "installed")
 }
 
-func TestBundleInstallChecksFirst(t *testing.T) {
+func TestBundleInstall_ChecksFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -92,7 +92,7 @@ func TestBundleInstallChecksFirst(t *testing.T) {
 	require.Contains(t, got.stderr, "bundle install")
 }
 
-func TestBundleRemoveWaitsForAPerson(t *testing.T) {
+func TestBundleRemove_WaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	e := &fake{
 		trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
@@ -106,7 +106,7 @@ func TestBundleRemoveWaitsForAPerson(t *testing.T) {
 	require.Empty(t, e.decided)
 }
 
-func TestCatalogRemoveWaitsForAPerson(t *testing.T) {
+func TestCatalogRemove_WaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	e := &fake{
 		trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
@@ -120,7 +120,7 @@ func TestCatalogRemoveWaitsForAPerson(t *testing.T) {
 	require.Empty(t, e.decided)
 }
 
-func TestBundleListAndShow(t *testing.T) {
+func TestBundle_ListsAndShows(t *testing.T) {
 	t.Parallel()
 	installed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	data, err := json.Marshal(bundleList{Bundles: []bundle.Bundle{{

@@ -27,18 +27,13 @@ specs that only people and other compositions can run.`,
 		Example: `  jig catalog
   jig catalog --output json | jq '.tools[].name'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				c, err := e.Catalog(cmd.Context(), a.flags.tenant)
-				if err != nil {
-					return err
-				}
-				if a.json() {
-					return a.printJSON(wholeCatalog(c))
-				}
-				return a.printCatalog(c)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, _ []string) error {
+			c, err := e.Catalog(ctx, a.flags.tenant)
+			if err != nil {
+				return err
+			}
+			return a.output(wholeCatalog(c), func() error { return a.printCatalog(c) })
+		}),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "export [FILE]",
@@ -46,18 +41,16 @@ specs that only people and other compositions can run.`,
 		Example: `  jig catalog export catalog.json
   jig validate --catalog catalog.json agents/`,
 		Args: arguments(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				c, err := e.Catalog(cmd.Context(), a.flags.tenant)
-				if err != nil {
-					return err
-				}
-				if len(args) == 0 {
-					return a.printJSON(wholeCatalog(c))
-				}
-				return a.exportCatalog(args[0], c)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			c, err := e.Catalog(ctx, a.flags.tenant)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return a.printJSON(wholeCatalog(c))
+			}
+			return a.exportCatalog(args[0], c)
+		}),
 	})
 	cmd.AddCommand(a.catalogAddCommand(), a.catalogRemoveCommand(), a.catalogShowCommand())
 	return cmd
@@ -205,9 +198,7 @@ func (a *app) printCatalog(c client.Catalog) error {
 			rows = append(rows, []string{"  " + name})
 		}
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	a.say("%s", strings.Join(counts, ", "))
 	return nil
 }
@@ -311,9 +302,13 @@ func kindsOf(c client.Catalog, name string) (kinds, unlisted []string) {
 }
 
 func namesOf(c client.Catalog) []string {
-	names := slices.Concat(c.Agents, c.EntityTypes, c.Skills, c.Specs)
-	for _, tool := range c.Tools {
-		names = append(names, tool.Name)
+	return slices.Concat(c.Agents, c.EntityTypes, c.Skills, c.Specs, toolNames(c))
+}
+
+func toolNames(c client.Catalog) []string {
+	names := make([]string, len(c.Tools))
+	for i, tool := range c.Tools {
+		names[i] = tool.Name
 	}
 	return names
 }

@@ -208,7 +208,7 @@ If it runs again and is interrupted again, jig asks about the next attempt. That
 			switch word.Outcome {
 			case jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp:
 			default:
-				return usagef("--outcome is %s; it must be happened, not_happened or give_up", given(outcome))
+				return usagef("--outcome is %s; it must be happened, not_happened or give_up", orMissing(outcome))
 			}
 			if result != "" {
 				if word.Outcome != jig.OutcomeHappened {
@@ -229,7 +229,7 @@ If it runs again and is interrupted again, jig asks about the next attempt. That
 					return err
 				}
 				word.Call = call
-				if err := a.signWord(cmd.Context(), e, session, &word); err != nil {
+				if err := a.signReconciliation(cmd.Context(), e, session, &word); err != nil {
 					return err
 				}
 				ruled, err := e.Reconcile(cmd.Context(), a.flags.tenant, session, word)
@@ -245,9 +245,7 @@ If it runs again and is interrupted again, jig asks about the next attempt. That
 	flags.IntVar(&attempt, "attempt", 1, "attempt that you found out about")
 	flags.StringVar(&result, "result", "", "result of the call: JSON, @file.json or @-")
 	flags.StringVar(&note, "note", "", "note for the log")
-	words := []string{string(jig.OutcomeHappened), string(jig.OutcomeNotHappened), string(jig.OutcomeGiveUp)}
-	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("outcome", complete) //nolint:errcheck // fails only for an unknown flag
+	completeFlag(cmd, "outcome", string(jig.OutcomeHappened), string(jig.OutcomeNotHappened), string(jig.OutcomeGiveUp))
 	a.addProofFlags(cmd, &p)
 	return cmd
 }
@@ -268,15 +266,10 @@ func (a *app) printRuled(session string, result client.DecideResult, answer jig.
 		}
 	}
 	if a.json() {
-		if err := a.printJSON(result); err != nil {
-			return err
-		}
-		return silent(code)
+		return a.exitJSON(result, code)
 	}
 	for _, r := range result.Decisions {
-		if err := a.print("%s", a.ruledLine(a.out, r, answer, "", false)); err != nil {
-			return err
-		}
+		a.line("%s", a.ruledLine(a.out, r, answer, "", false))
 	}
 	return silent(code)
 }

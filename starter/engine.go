@@ -116,7 +116,7 @@ const (
 )
 
 // meetTimeout is how long a server may take to say who a credential belongs to.
-const meetTimeout = 10 * time.Second
+const identifyTimeout = 10 * time.Second
 
 // processesTitle is the title of the commands that run jig itself. They reach Temporal and the database directly.
 const processesTitle = "Run jig itself:"
@@ -129,9 +129,9 @@ func (a *app) serverURL() string {
 	return cmp.Or(a.flags.url, a.env[envURL])
 }
 
-// meet asks the server who the user's credential belongs to, so that commands act in that tenant and as that principal. Commands that need no
+// identify asks the server who the user's credential belongs to, so that commands act in that tenant and as that principal. Commands that need no
 // engine do not ask. If the server does not answer, the commands that need it say so.
-func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
+func (a *app) identify(ctx context.Context, cmd *cobra.Command) error {
 	apart := cmd.Name() == "new" // `key new` reaches nothing, nor do the commands below
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
@@ -144,7 +144,7 @@ func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
 	case a.serverURL() == "", cmd.GroupID == processesTitle, slices.Contains([]string{"init", "login", "logout", "version", "completion", "help"}, cmd.Name()), apart:
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
 	o := remote.Options{URL: a.serverURL(), Token: a.credential, Principal: cmp.Or(a.flags.as, a.env["JIG_PRINCIPAL"]), Tenant: cmp.Or(a.flags.tenant, a.env["JIG_TENANT"])}
 	if a.server, a.serverErr = remote.Dial(ctx, o); a.serverErr == nil {
@@ -179,6 +179,14 @@ func (a *app) credential(ctx context.Context) (string, error) {
 func overHTTP(c *remote.Client) engine {
 	return engine{
 		sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
+	}
+}
+
+// using returns the function of a command that needs the engine.
+func (a *app) using(do func(ctx context.Context, e engine, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.with(ctx, func(e engine) error { return do(ctx, e, args) })
 	}
 }
 

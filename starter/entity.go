@@ -107,9 +107,7 @@ func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
 	if view := report.Session; view != nil {
 		own := *view
 		own.Calls = slices.DeleteFunc(slices.Clone(view.Calls), func(c jig.CallView) bool { return !ofTask(c.Call, status.Call) })
-		if err := a.print(""); err != nil {
-			return err
-		}
+		a.line("")
 		own.Output = filledValues(view.Output)
 		if err := a.printStatus(ctx, e, own); err != nil {
 			return err
@@ -145,12 +143,11 @@ func (a *app) printEntity(s jig.EntityStatus) error {
 	if len(s.Filled) > 0 {
 		rows = append(rows, []string{"filled", strings.Join(s.Filled, ", ")})
 	}
-	if err := table(a.stdout, rows); err != nil || len(s.Tasks) == 0 {
-		return err
+	a.table(rows)
+	if len(s.Tasks) == 0 {
+		return nil
 	}
-	if err := a.print(""); err != nil {
-		return err
-	}
+	a.line("")
 	var tasks [][]string
 	for _, id := range slices.Sorted(maps.Keys(s.Tasks)) {
 		t, text := s.Tasks[id], ""
@@ -159,7 +156,7 @@ func (a *app) printEntity(s jig.EntityStatus) error {
 		}
 		tasks = append(tasks, []string{id, a.statusWord(a.out, t.Status), attemptsWord(t.Attempts), oneLine(text, 100)})
 	}
-	return table(a.stdout, tasks)
+	return a.printTable(tasks)
 }
 
 func attemptsWord(n int) string {

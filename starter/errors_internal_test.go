@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-func TestErrorsForPrograms(t *testing.T) {
+func TestErrors_AreTheLastLineAsJSON(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "spec.yaml", "kind: composition\nname: my.spec\nstepz: []\nsteps: []\n")
 	rich := &jig.Error{
@@ -70,7 +70,7 @@ func TestErrors_AreTheLastLine(t *testing.T) {
 	require.JSONEq(t, `{"error":{"code":"UNAVAILABLE","message":"the worker went away"}}`, lines[len(lines)-1])
 }
 
-func TestAsksForJSON(t *testing.T) {
+func TestAsksForJSON_FindsTheLastOutputFlag(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{
 		"runn --output json": true, "runn --output=json": true, "--output json runn": true, "runn --output": false, "runn": false,

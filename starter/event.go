@@ -24,15 +24,7 @@ func (a *app) eventCommand() *cobra.Command {
 with the same --id, however often it is sent.`,
 		Example: `  jig event order-7 paid --data '{"order": "2026-0042"}'
   jig event order-7 paid --data @payment.json --id payment-1`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("%s given; expected SESSION NAME", plural(len(args), "argument is", "arguments are"))
-			}
-			if err := jig.CheckSessionID(args[0]); err != nil {
-				return usage(err)
-			}
-			return nil
-		},
+		Args: sessionFirst(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			event := client.Event{Name: args[1], ID: id, By: a.flags.as}
 			if data != "" {
@@ -66,23 +58,21 @@ func (a *app) eventsCommand() *cobra.Command {
 		Example: `  jig events ses_… --output json
   jig events ses_… --after 40 --follow`,
 		Args: sessionArgs(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				if follow {
-					return a.followEvents(cmd.Context(), e, a.session(args[0]), after, false, nil)
-				}
-				list, err := e.Events(cmd.Context(), a.flags.tenant, a.session(args[0]), after)
-				if err != nil {
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			if follow {
+				return a.followEvents(ctx, e, a.session(args[0]), after, false, nil)
+			}
+			list, err := e.Events(ctx, a.flags.tenant, a.session(args[0]), after)
+			if err != nil {
+				return err
+			}
+			for _, event := range list {
+				if err := a.printEvent(event); err != nil {
 					return err
 				}
-				for _, event := range list {
-					if err := a.printEvent(event); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
+			}
+			return nil
+		}),
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only events after this sequence number")
 	cmd.Flags().BoolVar(&follow, "follow", false, "keep printing until the session ends")
@@ -97,18 +87,16 @@ func (a *app) watchCommand() *cobra.Command {
 		Example: `  jig watch ses_…
   jig watch ent_…`,
 		Args: sessionArgs(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				id, shown, err := a.followed(cmd.Context(), e, args[0])
-				if err != nil {
-					return err
-				}
-				if err := a.followEvents(cmd.Context(), e, id, after, true, shown); err != nil || a.json() || shown != nil {
-					return err
-				}
-				return a.printOutput(cmd.Context(), e, id)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			id, shown, err := a.followed(ctx, e, args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.followEvents(ctx, e, id, after, true, shown); err != nil || a.json() || shown != nil {
+				return err
+			}
+			return a.printOutput(ctx, e, id)
+		}),
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only events after this sequence number")
 	return cmd
@@ -143,10 +131,7 @@ func (a *app) followEvents(ctx context.Context, e engine, id string, after int64
 }
 
 func (a *app) printEvent(event jig.Event) error {
-	if a.json() {
-		return a.printJSON(event)
-	}
-	return a.print("%s", a.eventLine(a.out, event))
+	return a.output(event, func() error { return a.print("%s", a.eventLine(a.out, event)) })
 }
 
 // eventData holds the fields of an event's data that a log line shows.
@@ -165,7 +150,8 @@ type eventData struct {
 	Message    string    `json:"message"`
 	Agent      string    `json:"agent"`
 	DurationMS int64     `json:"duration_ms"`
-	// SessionID and Call say where a call waits that concerns the call Via of this session. Child is the session that a call started.
+	// SessionID and Call name a call that waits in another session, which answers the call Via of this one. Child is the session that a call
+	// started.
 	SessionID string     `json:"session_id"`
 	Call      string     `json:"call"`
 	Via       string     `json:"via"`

@@ -59,6 +59,11 @@ func silent(code int) error {
 	return &exitError{code: code}
 }
 
+func isSilent(err error) bool {
+	var e *exitError
+	return errors.As(err, &e) && e.err == nil
+}
+
 // exit prints an error on stderr, as text or as one JSON document, and returns the exit code.
 func (a *app) exit(ctx context.Context, err error) int {
 	if err == nil {
@@ -139,12 +144,12 @@ func reported(err error) *jig.Error {
 		}
 		return &jig.Error{Code: code, Message: strings.TrimSpace(err.Error()), Cause: err}
 	}
-	told := *e
+	copied := *e
 	var problems spec.Problems
 	if errors.As(err, &problems) {
-		told.Message = countProblems(problems)
+		copied.Message = countProblems(problems)
 	}
-	return &told
+	return &copied
 }
 
 // countProblems summarizes the number of errors and warnings in documents.

@@ -54,8 +54,7 @@ documents have only text. For the folder of a bundle, the command lists its cont
 	}
 	f.add(cmd, "do not ask a worker for its tools and registered names")
 	cmd.Flags().StringVar(&format, "format", formatText, "text for an outline, mermaid for a diagram")
-	complete := cobra.FixedCompletions([]string{formatText, formatMermaid}, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("format", complete) //nolint:errcheck // fails only for an unknown flag
+	completeFlag(cmd, "format", formatText, formatMermaid)
 	return cmd
 }
 
@@ -187,10 +186,10 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 		doc.Path = name
 		docs = append(docs, doc)
 	}
-	if len(docs) > 0 {
+	switch {
+	case len(docs) > 0:
 		return docs, nil
-	}
-	if slices.ContainsFunc(c.Tools, func(t jig.Tool) bool { return t.Name == name }) {
+	case slices.Contains(toolNames(c), name):
 		return nil, jig.Errorf(jig.CodeNotFound, "%s is a tool written in code; it has no document", name).WithField("name").
 			WithHint(fmt.Sprintf("`%s` shows its contract", a.command("catalog", "--output", outputJSON)))
 	}

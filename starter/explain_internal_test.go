@@ -55,7 +55,7 @@ func explainFolder(t *testing.T) string {
 	return dir
 }
 
-func TestExplainGolden(t *testing.T) {
+func TestExplain_MatchesGoldenFiles(t *testing.T) {
 	t.Parallel()
 	dir := explainFolder(t)
 	e := &fake{catalog: known()}
@@ -79,7 +79,7 @@ func TestExplainGolden(t *testing.T) {
 
 // Explaining a bundle's folder lists what the bundle contains and explains each document. Explaining the manifest alone describes only the
 // bundle.
-func TestExplainBundle(t *testing.T) {
+func TestExplain_ListsABundle(t *testing.T) {
 	t.Parallel()
 	dir := explainFolder(t)
 	for name, body := range map[string]string{
@@ -103,7 +103,7 @@ func TestExplainBundle(t *testing.T) {
 	require.Equal(t, exitUsage, jigCLI(t, nil, nil, "explain", filepath.Join(dir, "bundle.yaml"), "--offline", "--format", "mermaid").code)
 }
 
-func TestExplainWithoutAWorker(t *testing.T) {
+func TestExplain_WorksWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	dir := explainFolder(t)
 	file := filepath.Join(dir, "a", "publish.yaml")

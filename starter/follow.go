@@ -58,13 +58,13 @@ type follower struct {
 	children map[string]chan struct{}
 	below    sync.WaitGroup
 	// dealt holds the keys of the waiting calls that were already answered or shown.
-	dealt []string
+	handled []string
 	// view is the session's status as it was last read.
 	view jig.SessionView
 	// stale reports that view may lack calls that wait now.
 	stale bool
 	// worried is the last message that trouble printed; it is empty once the engine has answered.
-	worried string
+	lastTrouble string
 }
 
 // holding lists the events after which a session may wait for something else than a person.
@@ -96,7 +96,7 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 	defer cancel()
 	return f.engine.Follow(ctx, o, func(page client.EventsPage) error {
 		f.out.Lock()
-		f.worried = ""
+		f.lastTrouble = ""
 		events := f.live(page)
 		f.out.Unlock()
 		for _, event := range events {
@@ -113,7 +113,7 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 		if f.quiet || page.Status.Final() || !f.stale && !idles && page.Status != jig.StatusInputRequired {
 			return nil
 		}
-		return f.attend(ctx)
+		return f.handleWaiting(ctx)
 	})
 }
 
@@ -160,16 +160,16 @@ func (f *follower) trouble(err error) error {
 	if f.noWait && e.Reason == client.ReasonNoWorker {
 		return err
 	}
-	if f.worried != e.Message {
-		f.worried = e.Message
+	if f.lastTrouble != e.Message {
+		f.lastTrouble = e.Message
 		f.closeText()
 		f.say("%s %s; %s", f.err.yellow("waiting:"), safeText(e.Message), safeText(cmp.Or(e.Hint, "trying again")))
 	}
 	return nil
 }
 
-// attend reads the waiting calls and handles the new ones.
-func (f *follower) attend(ctx context.Context) error {
+// handleWaiting reads the waiting calls and handles the new ones.
+func (f *follower) handleWaiting(ctx context.Context) error {
 	view, err := f.engine.Status(ctx, f.flags.tenant, f.id)
 	if err != nil {
 		f.stale = true
@@ -185,7 +185,7 @@ func (f *follower) attend(ctx context.Context) error {
 	}
 	for _, p := range view.Pending {
 		p.SessionID = cmp.Or(p.SessionID, f.id) // it may wait in a child session
-		answered, err := f.deal(ctx, p)
+		answered, err := f.handle(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (f *follower) decideFailed(err error) error {
 	}
 }
 
-func dealtKey(p jig.Pending, answered bool) string {
+func handledKey(p jig.Pending, answered bool) string {
 	key := string(p.Kind) + " " + p.SessionID + " " + p.Call + " " + p.Digest
 	if answered {
 		key += " answered"
@@ -248,14 +248,14 @@ func dealtKey(p jig.Pending, answered bool) string {
 }
 
 func (f *follower) note(p jig.Pending, answered bool) {
-	f.dealt = append(f.dealt, dealtKey(p, answered))
+	f.handled = append(f.handled, handledKey(p, answered))
 }
 
-func (f *follower) dealtWith(p jig.Pending) (answered, dealt bool) {
-	if slices.Contains(f.dealt, dealtKey(p, true)) {
+func (f *follower) handledBefore(p jig.Pending) (answered, handled bool) {
+	if slices.Contains(f.handled, handledKey(p, true)) {
 		return true, true
 	}
-	return false, slices.Contains(f.dealt, dealtKey(p, false))
+	return false, slices.Contains(f.handled, handledKey(p, false))
 }
 
 // lastTexts is how long following waits for the last texts of a child whose call has ended.
@@ -329,7 +329,7 @@ func (f *follower) followChild(ctx context.Context, place, id string) {
 		f.out.Unlock()
 		for _, event := range events {
 			f.awaitChild(ctx, place, event)
-			if speaks(event) {
+			if hasModelText(event) {
 				f.out.Lock()
 				text.close()
 				text.write(f.eventLine(text.color, event) + "\n")
@@ -347,8 +347,8 @@ func (f *follower) followChild(ctx context.Context, place, id string) {
 	}
 }
 
-// speaks reports whether an event has text of the model, or ends the session.
-func speaks(e jig.Event) bool {
+// hasModelText reports whether an event has text of the model, or ends the session.
+func hasModelText(e jig.Event) bool {
 	var d eventData
 	said := e.Type == jig.EventMessageAdded && json.Unmarshal(e.Data, &d) == nil && d.Role == "assistant"
 	return said || slices.Contains([]jig.EventType{jig.EventSessionCompleted, jig.EventSessionFailed, jig.EventSessionCanceled}, e.Type)

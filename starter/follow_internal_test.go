@@ -52,7 +52,7 @@ func TestFollow_WithoutATerminalPrintsCommands(t *testing.T) {
 	require.Contains(t, got.stderr, "? 3.1 file.write waits for approval · write report.md")
 }
 
-func TestNoWait(t *testing.T) {
+func TestNoWait_EndsWhenNothingRuns(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, waitingEngine(), nil, "run", "review", "--no-wait", "--output", "json")
 	require.Equal(t, exitWaiting, got.code)
@@ -193,7 +193,7 @@ func TestFollow_UnknownOutcomeIsNeverApproved(t *testing.T) {
 	require.Contains(t, got.stderr, "--name reconcile")
 }
 
-func TestWatch(t *testing.T) {
+func TestWatch_PrintsEventsUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, waitingEngine(), nil, "watch", "ses_1")
 	require.Equal(t, exitDone, got.code, got.stderr)
@@ -209,7 +209,7 @@ func TestWatch(t *testing.T) {
 	require.EqualValues(t, 1, event.Seq)
 }
 
-func TestTextOutputIsForPeople(t *testing.T) {
+func TestOutput_TextIsForPeople(t *testing.T) {
 	t.Parallel()
 	view := doneView()
 	view.Status = jig.StatusInputRequired
@@ -222,7 +222,7 @@ func TestTextOutputIsForPeople(t *testing.T) {
 	require.NotContains(t, got.stdout, "\x1b", "neither colors nor escape sequences from tools")
 }
 
-func TestInputsAreShownToPeople(t *testing.T) {
+func TestInputText_ShowsEachFieldApart(t *testing.T) {
 	t.Parallel()
 	shown := inputText(jig.Pending{Input: json.RawMessage(`{"path":"a.md","content":"one\ntwo \u001b[31m","n":[1]}`)}, 0)
 	require.Equal(t, "    content:\n    │ one\n    │ two  [31m\n    n:\n    │ [\n    │   1\n    │ ]\n    path: a.md", shown)
@@ -261,7 +261,7 @@ func TestCard_ArgumentsCannotImitateIt(t *testing.T) {
 	require.Contains(t, stderr.String(), `"to":"mallory"`, "a long argument hides no other one")
 }
 
-func TestQuoting(t *testing.T) {
+func TestShellLine_QuotesWords(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `a 'b c' 'it'\''s' '{"x":1}' ''`, shellLine("a", "b c", "it's", `{"x":1}`, ""))
 }

@@ -135,18 +135,13 @@ JSON output: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "use
 		Example: `  jig grant list
   jig grant list --all --output json | jq '.grants[] | select(.revoked_at)'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				list, err := e.Grants(cmd.Context(), a.flags.tenant, all)
-				if err != nil {
-					return err
-				}
-				if a.json() {
-					return a.printJSON(map[string][]jig.Grant{"grants": append([]jig.Grant{}, list...)})
-				}
-				return a.printGrants(list, time.Now())
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, _ []string) error {
+			list, err := e.Grants(ctx, a.flags.tenant, all)
+			if err != nil {
+				return err
+			}
+			return a.output(map[string][]jig.Grant{"grants": append([]jig.Grant{}, list...)}, func() error { return a.printGrants(list, time.Now()) })
+		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include those that are used up, expired or revoked")
 	return cmd
@@ -158,9 +153,7 @@ func (a *app) printGrants(list []jig.Grant, now time.Time) error {
 		return nil
 	}
 	for _, g := range list {
-		if err := a.print("%s", a.grantText(g, now)); err != nil {
-			return err
-		}
+		a.line("%s", a.grantText(g, now))
 	}
 	return nil
 }
@@ -225,10 +218,7 @@ approval, even if it had been revoked before. JSON output: one of the objects th
 				if err != nil {
 					return err
 				}
-				if a.json() {
-					return a.printJSON(g)
-				}
-				return a.printGrants([]jig.Grant{g}, time.Now())
+				return a.output(g, func() error { return a.printGrants([]jig.Grant{g}, time.Now()) })
 			})
 		},
 	}
@@ -290,11 +280,11 @@ func (a *app) apply(ctx context.Context, e engine, grant, by string, list []jig.
 			return nil
 		}
 	}
-	return a.printBulk(a.decideEach(ctx, e, list, under(grant, by)), jig.AnswerApprove)
+	return a.printBulk(a.decideEach(ctx, e, list, approvalByGrant(grant, by)), jig.AnswerApprove)
 }
 
-// under returns the decision that approves a call with a grant.
-func under(grant, by string) jig.Decision {
+// approvalByGrant returns the decision that approves a call with a grant.
+func approvalByGrant(grant, by string) jig.Decision {
 	return jig.Decision{By: by, Answer: jig.AnswerApprove, GrantID: grant}
 }
 
@@ -319,7 +309,7 @@ func (a *app) withRelease(ctx context.Context, e engine, session string, result 
 	if a.json() {
 		report := grantedReport{DecideResult: result}
 		if yes && err == nil {
-			report.Released = a.decideEach(ctx, e, list, under(grant, by))
+			report.Released = a.decideEach(ctx, e, list, approvalByGrant(grant, by))
 		}
 		return a.printJSON(report)
 	}

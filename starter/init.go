@@ -91,9 +91,7 @@ func (a *app) initProject(dir string, f initFlags) error {
 	if a.json() {
 		return a.printJSON(r)
 	}
-	if err := a.print("%s", strings.Join(r.Files, "\n")); err != nil {
-		return err
-	}
+	a.line("%s", strings.Join(r.Files, "\n"))
 	a.say("%s: %s in %s", a.err.green("ok"), plural(len(files), "file", "files"), whole)
 	a.say("\nNext, and explained in its README.md:\n\n  %s", strings.Join(r.Commands, "\n  "))
 	return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // The project is written completely, its documents are valid, and the policy's cases hold.
-func TestInit(t *testing.T) {
+func TestInit_WritesAWholeProject(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "my shop")
 	got := jigCLI(t, noWorker(), nil, "init", dir)

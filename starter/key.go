@@ -131,10 +131,8 @@ func (a *app) printKey(made madeKey) error {
 	if a.json() {
 		return a.printJSON(made)
 	}
-	if err := a.print("keys:\n  - {id: %s, algorithm: %s, principal: %s, public_key: %s}",
-		strconv.Quote(made.ID), made.Algorithm, strconv.Quote(made.Principal), strconv.Quote(made.PublicKey)); err != nil {
-		return err
-	}
+	a.line("keys:\n  - {id: %s, algorithm: %s, principal: %s, public_key: %s}",
+		strconv.Quote(made.ID), made.Algorithm, strconv.Quote(made.Principal), strconv.Quote(made.PublicKey))
 	a.say("%s holds the private key; add the lines to the tenant's document and register it with `%[2]s catalog add`, or ask for that with "+
 		"`%[2]s key enrol`", made.File, a.program)
 	a.say("to make it an operator's key, which every tenant accepts, start workers with JIG_OPERATOR_KEY=%s:%s", made.Principal, made.PublicKey)
@@ -142,17 +140,15 @@ func (a *app) printKey(made madeKey) error {
 }
 
 func checkPrincipal(principal string) error {
-	switch {
-	case principal == "":
+	if principal == "" {
 		return usagef("--principal is missing: the principal whose decisions the key signs")
-	case utf8.RuneCountInString(principal) > maxPrincipal || strings.TrimSpace(principal) != principal || strings.ContainsFunc(principal, unprintable):
-		return usagef("--principal %q is not a principal; it has at most %d characters, all printable, and no spaces around it",
+	}
+	if identity.CheckName(principal) != nil || utf8.RuneCountInString(principal) > maxPrincipal {
+		return usagef("--principal %q is not a principal; it has at most %d characters that people can see, and no spaces around it",
 			oneLine(principal, 60), maxPrincipal)
 	}
 	return nil
 }
-
-func unprintable(r rune) bool { return !strconv.IsPrint(r) || r == '\uFFFD' }
 
 // newKeyFile creates a key and the file that holds its private half.
 func newKeyFile(principal, out string) (madeKey, error) {

@@ -47,7 +47,7 @@ func signed(t *testing.T, principal string, change func(*app)) (*app, identity.K
 	return a, key
 }
 
-func TestKeyNew(t *testing.T) {
+func TestKeyNew_WritesAPrivateFile(t *testing.T) {
 	t.Parallel()
 	for _, principal := range []string{"ana", "ana@example.com", `o'neil "the key" @example.com`, "true", "größe: 1, {x}"} {
 		file := filepath.Join(t.TempDir(), "a.key")
@@ -79,7 +79,7 @@ func TestKeyNew(t *testing.T) {
 	}
 }
 
-func TestKeyNewRefuses(t *testing.T) {
+func TestKeyNew_RefusesMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken.key")
@@ -110,7 +110,7 @@ func TestKeyNewRefuses(t *testing.T) {
 	require.NoFileExists(t, free)
 }
 
-func TestSignWithoutAKey(t *testing.T) {
+func TestSign_NeedsAKey(t *testing.T) {
 	t.Parallel()
 	a := newApp("jig", []string{"USER=ana"}, strings.NewReader(""), nil, nil)
 	a.flags.output = outputText
@@ -126,7 +126,7 @@ func TestSignWithoutAKey(t *testing.T) {
 	require.Equal(t, "ana", who)
 }
 
-func TestSign(t *testing.T) {
+func TestSign_FillsInThePrincipal(t *testing.T) {
 	t.Parallel()
 	a, key := signed(t, "ana", nil)
 	want := identity.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"}
@@ -150,7 +150,7 @@ func TestSign(t *testing.T) {
 	require.Equal(t, "ben", who)
 }
 
-func TestActor(t *testing.T) {
+func TestActor_IsThePrincipalOfTheKey(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		args    []string
@@ -187,7 +187,7 @@ func TestActor(t *testing.T) {
 	}
 }
 
-func TestKeyFiles(t *testing.T) {
+func TestKeyFile_NamesThePrincipal(t *testing.T) {
 	t.Parallel()
 	private, _, err := token.NewKey()
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-func TestKeyEnrol(t *testing.T) {
+func TestKeyEnrol_CallsTheTool(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "ana")
 	f := &fake{trigger: client.CallResult{SessionID: "ses_1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}}

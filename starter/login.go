@@ -197,7 +197,7 @@ func (a *app) showMe(me remote.Me) error {
 		lasts = " until " + me.Credential.ExpiresAt.Local().Format(time.DateTime)
 	}
 	list := func(words []string) string { return cmp.Or(oneLine(strings.Join(words, ", "), 0), "none") }
-	return table(a.stdout, [][]string{
+	return a.printTable([][]string{
 		{"principal", who},
 		{"tenant", me.Tenant},
 		{"server", a.serverURL()},

@@ -27,7 +27,7 @@ func with(variables map[string]string) func(*app) {
 	return func(a *app) { maps.Copy(a.env, variables) }
 }
 
-func TestWhoami(t *testing.T) {
+func TestWhoami_ShowsTheCredential(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{}, with(map[string]string{"JIG_PRINCIPAL": "ana"}), "whoami", "--output", "json")
 	require.Equal(t, exitDone, got.code, got.stderr)

@@ -19,24 +19,14 @@ func (a *app) messageCommand() *cobra.Command {
 		Use:     "message SESSION TEXT",
 		Short:   "Send a message to a session; a completed session starts its next pass",
 		Example: `  jig message ses_… "skip the archived ones"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return usagef("%s given; expected SESSION TEXT", plural(len(args), "argument is", "arguments are"))
+		Args:    sessionFirst(2, 0),
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			text := strings.Join(args[1:], " ")
+			if err := e.Message(ctx, a.flags.tenant, a.session(args[0]), text, a.flags.as); err != nil {
+				return err
 			}
-			if err := jig.CheckSessionID(args[0]); err != nil {
-				return usage(err)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				text := strings.Join(args[1:], " ")
-				if err := e.Message(cmd.Context(), a.flags.tenant, a.session(args[0]), text, a.flags.as); err != nil {
-					return err
-				}
-				return a.done(a.session(args[0]), "message sent to")
-			})
-		},
+			return a.done(a.session(args[0]), "message sent to")
+		}),
 	}
 }
 
@@ -48,14 +38,12 @@ func (a *app) cancelCommand() *cobra.Command {
 		Example: `  jig cancel ses_…
   jig cancel ses_… --reason "the order was withdrawn"`,
 		Args: sessionArgs(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				if err := e.CancelBecause(cmd.Context(), a.flags.tenant, a.session(args[0]), reason, a.flags.as); err != nil {
-					return err
-				}
-				return a.done(a.session(args[0]), "cancellation requested:")
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			if err := e.CancelBecause(ctx, a.flags.tenant, a.session(args[0]), reason, a.flags.as); err != nil {
+				return err
+			}
+			return a.done(a.session(args[0]), "cancellation requested:")
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look at the session's workflow in Temporal, or at the audit")
 	return cmd
@@ -206,10 +194,7 @@ func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
 	if err != nil {
 		return
 	}
-	names := make([]string, len(catalog.Tools))
-	for i, tool := range catalog.Tools {
-		names[i] = tool.Name
-	}
+	names := toolNames(catalog)
 	if slices.Contains(names, name) {
 		return
 	}
@@ -228,9 +213,7 @@ func (a *app) printPausing(request client.PauseRequest, action string, result cl
 	case !result.Changed:
 		line = subject + " is paused already"
 	}
-	if err := a.print("%s", line); err != nil {
-		return err
-	}
+	a.line("%s", line)
 	for _, p := range result.Pauses {
 		if action == token.ActionResume || !result.Changed || p.Scope != request.Scope || p.Target != request.Target {
 			a.say("held back: %s", pauseText(p))
@@ -252,9 +235,7 @@ func (a *app) listPauses(cmd *cobra.Command) error {
 			a.say("nothing is held back")
 		}
 		for _, p := range result.Pauses {
-			if err := a.print("%s", pauseText(p)); err != nil {
-				return err
-			}
+			a.line("%s", pauseText(p))
 		}
 		return nil
 	})

@@ -49,7 +49,7 @@ func TestKey_DeterminesThePrincipal(t *testing.T) {
 	}
 }
 
-func TestGrantCreateWaitsForApproval(t *testing.T) {
+func TestGrantCreate_WaitsForApproval(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "dora")
 	p := waitingCall()
@@ -85,7 +85,7 @@ func grantsOf(now time.Time) []jig.Grant {
 	}
 }
 
-func TestGrantList(t *testing.T) {
+func TestGrantList_ShowsTheState(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	e := &fake{grants: grantsOf(now)}
@@ -111,7 +111,7 @@ func TestGrantList(t *testing.T) {
 	require.Contains(t, got.stderr, "no standing approvals")
 }
 
-func TestGrantRevoke(t *testing.T) {
+func TestGrantRevoke_PrintsTheGrant(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "dora")
 	e := &fake{grants: grantsOf(time.Now())}
@@ -130,7 +130,7 @@ func TestGrantRevoke(t *testing.T) {
 	require.Equal(t, exitFailed, jigCLI(t, e, nil, "grant", "revoke", "grt_9").code)
 }
 
-func TestPauseAndResume(t *testing.T) {
+func TestPause_PausesAndResumes(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "dora")
 	for name, tt := range map[string]struct {
@@ -166,7 +166,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-func TestPausesAreShown(t *testing.T) {
+func TestPause_ListsWhatIsHeldBack(t *testing.T) {
 	t.Parallel()
 	all := jig.Pause{Scope: jig.PauseTenant, By: "ana", Claimed: true, Reason: "an audit", At: noon}
 	tool := jig.Pause{Scope: jig.PauseTool, Target: "file.write", By: "ben", At: noon}

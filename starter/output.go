@@ -18,12 +18,32 @@ import (
 	"github.com/jig-run/jig/internal/visible"
 )
 
-// print writes a line of data to stdout.
-func (a *app) print(format string, args ...any) error {
-	if _, err := fmt.Fprintf(a.stdout, format+"\n", args...); err != nil {
-		return fmt.Errorf("write output: %w", err)
+// write writes text to stdout. After the first error it writes nothing; the program ends with that error.
+func (a *app) write(text string) {
+	if a.failed != nil {
+		return
 	}
-	return nil
+	if _, err := io.WriteString(a.stdout, text); err != nil {
+		a.failed = fmt.Errorf("write output: %w", err)
+	}
+}
+
+// line writes a line of data to stdout.
+func (a *app) line(format string, args ...any) { a.write(fmt.Sprintf(format+"\n", args...)) }
+
+// table writes rows in aligned columns to stdout.
+func (a *app) table(rows [][]string) { a.write(tableText(rows)) }
+
+// print is like line, and returns the first error of writing to stdout.
+func (a *app) print(format string, args ...any) error {
+	a.line(format, args...)
+	return a.failed
+}
+
+// printTable is like table, and returns the first error of writing to stdout.
+func (a *app) printTable(rows [][]string) error {
+	a.table(rows)
+	return a.failed
 }
 
 // printJSON writes v to stdout as JSON on one line.
@@ -33,6 +53,22 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	return a.print("%s", b)
+}
+
+// exitJSON writes v to stdout as JSON and ends the program with an exit code.
+func (a *app) exitJSON(v any, code int) error {
+	if err := a.printJSON(v); err != nil {
+		return err
+	}
+	return silent(code)
+}
+
+// output writes v as JSON for programs, and calls text for people.
+func (a *app) output(v any, text func() error) error {
+	if a.json() {
+		return a.printJSON(v)
+	}
+	return text()
 }
 
 func isTerminal(stream any) bool {
@@ -127,8 +163,8 @@ func prettyJSON(raw json.RawMessage) string {
 // follows an escaped backslash is no escape.
 var escapedForHTML = strings.NewReplacer(`\\`, `\\`, `\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
 
-// table writes rows in aligned columns. The last column is not padded.
-func table(w io.Writer, rows [][]string) error {
+// tableText formats rows in aligned columns. The last column is not padded.
+func tableText(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -148,10 +184,7 @@ func table(w io.Writer, rows [][]string) error {
 		}
 		b.WriteByte('\n')
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return b.String()
 }
 
 // when formats a point in time, with its distance from now: "in 7d (2026-11-29 03:14:47 UTC)".

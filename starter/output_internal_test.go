@@ -2,6 +2,7 @@ package starter
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +58,28 @@ func TestWatch_EndsWithWhatACompositionReturned(t *testing.T) {
 	e.pages = doneEngine().pages
 	got = jigCLI(t, e, nil, "watch", "ses_1", "--output", "json")
 	require.NotContains(t, got.stdout, "p1", "programs read events, one per line")
+}
+
+// full is a stream that accepts some bytes, as a full disk does.
+type full struct{ left int }
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.left -= len(b); f.left < 0 {
+		return 0, errors.New("no space left")
+	}
+	return len(b), nil
+}
+
+func TestOutput_EndsWithTheFirstErrorOfWriting(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string][]string{
+		"a line":                     {"version"},
+		"a line before an exit code": {"policy", "test", writeFile(t, "pay.yaml", payPolicy)},
+		"a table":                    {"catalog"},
+		"JSON":                       {"catalog", "--output", "json"},
+	} {
+		got := jigCLI(t, &fake{catalog: shopTools()}, func(a *app) { a.stdout = &full{left: 3} }, command...)
+		require.Equal(t, exitFailed, got.code, name)
+		require.Contains(t, got.stderr, "write output: no space left", name)
+	}
 }

@@ -140,7 +140,7 @@ func TestPending_SaysWhatPolicyDemandsToday(t *testing.T) {
 	}
 }
 
-func TestFromNow(t *testing.T) {
+func TestFromNow_RoundsToOneUnit(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{
 		"in 7d": 7*24*time.Hour - time.Second, "in 2d": 36 * time.Hour, "in 35h": 35*time.Hour + 29*time.Minute, "in 90m": 89*time.Minute + 40*time.Second,
@@ -178,7 +178,7 @@ func TestPending_Facts(t *testing.T) {
 	require.NotContains(t, text, "anybody may decide", "the tenant's settings decide, which the command does not know")
 }
 
-func TestQuestionsAreShown(t *testing.T) {
+func TestPending_ShowsQuestions(t *testing.T) {
 	t.Parallel()
 	p := waitingCall()
 	p.Kind, p.Tool, p.SessionID = jig.PendingQuestion, "person.ask", "ses_1"
@@ -191,7 +191,7 @@ func TestQuestionsAreShown(t *testing.T) {
 	require.Contains(t, got.stdout, "jig deny ses_1 3.1 --reason … --as ana")
 }
 
-func TestEventsOfApprovalsAreReadable(t *testing.T) {
+func TestEventLine_SummarizesApprovals(t *testing.T) {
 	t.Parallel()
 	until, err := time.Parse(time.RFC3339, "2026-01-03T12:00:00Z")
 	require.NoError(t, err)

@@ -40,18 +40,16 @@ func (a *app) peopleListCommand() *cobra.Command {
 		Example: `  jig people list
   jig people list --output json | jq '.people[] | select(.disabled)'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				d, err := a.directory(cmd.Context(), e)
-				switch {
-				case err != nil:
-					return err
-				case a.json():
-					return a.printJSON(d)
-				}
-				return a.printPeople(d)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, _ []string) error {
+			d, err := a.directory(ctx, e)
+			switch {
+			case err != nil:
+				return err
+			case a.json():
+				return a.printJSON(d)
+			}
+			return a.printPeople(d)
+		}),
 	}
 }
 
@@ -86,10 +84,7 @@ JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "crede
 					break
 				}
 			}
-			if a.json() {
-				return a.printJSON(found)
-			}
-			return a.printCredentialEvents(found.Events)
+			return a.output(found, func() error { return a.printCredentialEvents(found.Events) })
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "only these: refused, logged_in, logged_out, key_created, key_revoked, key_taken_over, embed_created, embed_revoked")
@@ -150,7 +145,7 @@ func (a *app) printCredentialEvents(events []history.CredentialEvent) error {
 			e.LastAt.Local().Format(time.DateTime), what, oneLine(e.Principal, 60), strings.ReplaceAll(oneLine(e.CredentialKind, 0), "_", " "), oneLine(e.CredentialID, 60), oneLine(e.Address, 0),
 		})
 	}
-	return table(a.stdout, rows)
+	return a.printTable(rows)
 }
 
 // directory reads the people, groups and keys of the tenant's document.
@@ -177,9 +172,7 @@ func (a *app) printPeople(d tenancy.Directory) error {
 	for _, k := range d.Keys {
 		rows = append(rows, []string{"key " + oneLine(k.ID, 0), a.state(k.Disabled), k.Algorithm + ", signs for everybody"})
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	if len(d.People) == 0 {
 		a.say("tenant %s has no document, or the document lists no people", a.flags.tenant)
 	}
@@ -227,7 +220,7 @@ The owners of the tenant approve it. The command waits for them, and the change 
 			if disabled && what == "people" && a.server != nil {
 				list, err := a.server.Dependents(cmd.Context(), args[0], "")
 				if err == nil {
-					err = a.ends(cmd.Context(), "Disable "+oneLine(args[0], 60)+"?", f.yes, list)
+					err = a.confirmDependents(cmd.Context(), "Disable "+oneLine(args[0], 60)+"?", f.yes, list)
 				}
 				if err != nil {
 					return err
@@ -269,7 +262,7 @@ JSON output: {"dependents": [{"kind", "id", "name", "principal"}]}.`,
 			case len(list) == 0:
 				a.say("nothing else ends")
 			}
-			return table(a.stdout, dependentRows(list))
+			return a.printTable(dependentRows(list))
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "id of an API key, instead of a person")
@@ -284,16 +277,14 @@ func dependentRows(list []identity.Dependent) [][]string {
 	return rows
 }
 
-// ends shows what ends with a person or a credential and, on a terminal, asks whether to go on; yes means that it does not ask. The error ends
+// confirmDependents shows what ends with a person or a credential and, on a terminal, asks whether to go on; yes means that it does not ask. The error ends
 // the program without doing anything.
-func (a *app) ends(ctx context.Context, question string, yes bool, list []identity.Dependent) error {
+func (a *app) confirmDependents(ctx context.Context, question string, yes bool, list []identity.Dependent) error {
 	if len(list) == 0 {
 		return nil
 	}
 	a.say("this ends, too:")
-	if err := table(a.stderr, dependentRows(list)); err != nil {
-		return err
-	}
+	a.say("%s", strings.TrimSuffix(tableText(dependentRows(list)), "\n"))
 	if yes || !a.interactive {
 		return nil
 	}

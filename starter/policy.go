@@ -116,10 +116,7 @@ func (a *app) printCases(results []protocol.CaseResult) error {
 		code = exitFailed
 	}
 	if a.json() {
-		if err := a.printJSON(protocol.CasesPage{OK: failed == 0, Cases: results}); err != nil {
-			return err
-		}
-		return silent(code)
+		return a.exitJSON(protocol.CasesPage{OK: failed == 0, Cases: results}, code)
 	}
 	for _, r := range results {
 		if err := a.printCase(r); err != nil {
@@ -149,13 +146,9 @@ func (a *app) printCase(r protocol.CaseResult) error {
 		}
 		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), oneLine(strings.Join(said, ", "), 0))
 	}
-	if err := a.print("%s  %s: %s", a.out.red("FAIL"), oneLine(r.Name, 0), oneLine(r.Problem, 0)); err != nil {
-		return err
-	}
+	a.line("%s  %s: %s", a.out.red("FAIL"), oneLine(r.Name, 0), oneLine(r.Problem, 0))
 	for _, reason := range append(r.Reasons, conditions(r.Got, r.Terms)...) {
-		if err := a.print("        %s", oneLine(reason, 0)); err != nil {
-			return err
-		}
+		a.line("        %s", oneLine(reason, 0))
 	}
 	return nil
 }
@@ -267,13 +260,9 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	if expires != "" {
 		head += ", for " + expires
 	}
-	if err := a.print("%s", head); err != nil {
-		return err
-	}
+	a.line("%s", head)
 	for _, reason := range append(x.Reasons, conditions(x.Verdict, x.Terms)...) {
-		if err := a.print("  %s", oneLine(reason, 0)); err != nil {
-			return err
-		}
+		a.line("  %s", oneLine(reason, 0))
 	}
 	if x.Verdict != x.Base.Verdict {
 		a.say("without the policy: %s", x.Base.Verdict)
@@ -321,18 +310,13 @@ read. JSON output: {"policies": [{"name", "version", "rules", "error"?}]}.`,
 		Example: `  jig policy list
   jig policy list --output json | jq '.policies[] | select(.error)'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				list, err := e.Policies(cmd.Context(), a.flags.tenant)
-				if err != nil {
-					return err
-				}
-				if a.json() {
-					return a.printJSON(map[string][]jig.PolicyState{"policies": append([]jig.PolicyState{}, list...)})
-				}
-				return a.printPolicies(list)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, _ []string) error {
+			list, err := e.Policies(ctx, a.flags.tenant)
+			if err != nil {
+				return err
+			}
+			return a.output(map[string][]jig.PolicyState{"policies": append([]jig.PolicyState{}, list...)}, func() error { return a.printPolicies(list) })
+		}),
 	}
 }
 
@@ -346,9 +330,7 @@ func (a *app) printPolicies(list []jig.PolicyState) error {
 		}
 		rows[i] = []string{oneLine(p.Name, 0), oneLine(jig.ShortVersion(p.Version), 0), state}
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	switch {
 	case unreadable > 0:
 		a.say("%s the calls of tenant %s are held back until %s can be read", a.err.yellow("warning:"), a.flags.tenant, plural(unreadable, "policy", "policies"))

@@ -43,7 +43,7 @@ func noWorker() *fake {
 	return &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no worker answers", Reason: client.ReasonNoWorker}}
 }
 
-func TestPolicyTest(t *testing.T) {
+func TestPolicyTest_RunsTheCases(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "shop.yaml", shopPolicy)
 	e := &fake{catalog: shopTools()}
@@ -71,7 +71,7 @@ ok    a read: run
 }
 
 // The catalog is read only if a case names a tool.
-func TestPolicyTestWithoutAWorker(t *testing.T) {
+func TestPolicyTest_ReadsTheCatalogOnlyIfNeeded(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "shop.yaml", shopPolicy)
 	got := jigCLI(t, noWorker(), nil, "policy", "test", file)
@@ -95,7 +95,7 @@ func TestPolicyTestWithoutAWorker(t *testing.T) {
 	require.JSONEq(t, `{"ok":true,"cases":[]}`, got.stdout)
 }
 
-func TestPolicyRefusesOtherDocuments(t *testing.T) {
+func TestPolicy_RefusesOtherDocuments(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, says string }{
 		"another kind": {writeFile(t, "spec.yaml", specDocument), "a policy is needed: kind: policy"},
@@ -115,7 +115,7 @@ func TestPolicyRefusesOtherDocuments(t *testing.T) {
 	require.Contains(t, jigCLI(t, &fake{}, nil, "policy").stdout, "jig policy test production.yaml")
 }
 
-func TestPolicyExplain(t *testing.T) {
+func TestPolicyExplain_PrintsTheVerdictAndItsRules(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "shop.yaml", shopPolicy)
 	for name, c := range map[string]struct {
@@ -178,7 +178,7 @@ cases:
 `
 
 // The verdict is shown together with who must approve.
-func TestPolicyShowsTerms(t *testing.T) {
+func TestPolicy_ShowsWhoMustApprove(t *testing.T) {
 	t.Parallel()
 	file, e := writeFile(t, "pay.yaml", payPolicy), &fake{catalog: shopTools()}
 	got := jigCLI(t, e, nil, "policy", "test", file)
@@ -213,7 +213,7 @@ FAIL  pays alone: the largest quorum is 2, not 1
 	require.JSONEq(t, asJSON, string(report.Cases[0].Terms))
 }
 
-func TestPolicyExplainMistakes(t *testing.T) {
+func TestPolicyExplain_RefusesMistakes(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "shop.yaml", shopPolicy)
 	for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestPolicyList(t *testing.T) {
+func TestPolicyList_WarnsOfUnreadablePolicies(t *testing.T) {
 	t.Parallel()
 	e := &fake{}
 	e.policies = []jig.PolicyState{

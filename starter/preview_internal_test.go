@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestPreviewText(t *testing.T) {
+func TestPreviewText_QuotesEveryLine(t *testing.T) {
 	t.Parallel()
 	p := jig.Preview{
 		Title: "Replaces a.md (4 bytes)", Changes: []string{"a.md\n@@ -1 +1 @@\n-one\n+two"}, Markdown: "See [the page](https://example.com).", Precondition: "revision 3",

@@ -29,20 +29,18 @@ JSON output for a session: that of "jig run"; for a call: {"session_id", "call",
   jig result ses_… 1.1/create
   jig result ses_… --wait --output json | jq .output`,
 		Args: sessionArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				id := a.session(args[0])
-				if wait {
-					if err := a.awaitResult(cmd.Context(), e, id, args[1:]); err != nil {
-						return err
-					}
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			id := a.session(args[0])
+			if wait {
+				if err := a.awaitResult(ctx, e, id, args[1:]); err != nil {
+					return err
 				}
-				if len(args) == 2 {
-					return a.callResult(cmd.Context(), e, id, args[1])
-				}
-				return a.sessionResult(cmd.Context(), e, id)
-			})
-		},
+			}
+			if len(args) == 2 {
+				return a.callResult(ctx, e, id, args[1])
+			}
+			return a.sessionResult(ctx, e, id)
+		}),
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the session, or the call, has ended")
 	return cmd
@@ -82,10 +80,7 @@ func (a *app) sessionResult(ctx context.Context, e engine, id string) error {
 		return a.printReport(r)
 	}
 	if a.json() {
-		if err := a.printJSON(r); err != nil {
-			return err
-		}
-		return silent(exitWaiting)
+		return a.exitJSON(r, exitWaiting)
 	}
 	a.say("session %s has not ended: it is %s; wait for it with: %s", id, a.statusWord(a.err, string(r.Status)), a.command("result", id, "--wait"))
 	for _, p := range r.Pending {
@@ -108,10 +103,7 @@ func (a *app) callResult(ctx context.Context, e engine, id, call string) error {
 		code = exitWaiting
 	}
 	if a.json() {
-		if err := a.printJSON(wholeRecord(r)); err != nil {
-			return err
-		}
-		return silent(code)
+		return a.exitJSON(wholeRecord(r), code)
 	}
 	if !r.Status.Final() {
 		a.say("%s %s has no result yet: it is %s", oneLine(r.Call, 0), oneLine(r.Tool, 0), a.statusWord(a.err, string(r.Status)))
@@ -142,11 +134,9 @@ JSON output: {"session_id", "opening": {"agent", "model", "instructions", "input
   jig transcript ses_… --instructions
   jig transcript ses_… --output json | jq -r '.entries[] | select(.kind == "turn").text'`,
 		Args: sessionArgs(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				return a.transcript(cmd.Context(), e, a.session(args[0]), instructions)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			return a.transcript(ctx, e, a.session(args[0]), instructions)
+		}),
 	}
 	cmd.Flags().BoolVar(&instructions, "instructions", false, "also print the agent's instructions")
 	return cmd
@@ -167,8 +157,8 @@ func (a *app) transcript(ctx context.Context, e engine, id string, instructions 
 			} else {
 				all.Entries = append(all.Entries, page.Entries...)
 			}
-		} else if pass, err = a.printTranscript(page, instructions, pass); err != nil {
-			return err
+		} else if pass = a.printTranscript(page, instructions, pass); a.failed != nil {
+			return a.failed
 		}
 		if cursor = page.Next; cursor == "" {
 			break
@@ -182,27 +172,21 @@ func (a *app) transcript(ctx context.Context, e engine, id string, instructions 
 }
 
 // printTranscript prints a page. It returns the pass of its last entry, so that each pass is announced once.
-func (a *app) printTranscript(page protocol.Transcript, instructions bool, pass int) (last int, err error) {
+func (a *app) printTranscript(page protocol.Transcript, instructions bool, pass int) (last int) {
 	if page.Opening != nil {
-		if err := a.printOpening(page, instructions); err != nil {
-			return pass, err
-		}
+		a.printOpening(page, instructions)
 	}
 	for _, entry := range page.Entries {
 		if entry.Pass != pass {
 			pass = entry.Pass
-			if err := a.print("\n%s", a.out.dim(fmt.Sprintf("pass %d", pass))); err != nil {
-				return pass, err
-			}
+			a.line("\n%s", a.out.dim(fmt.Sprintf("pass %d", pass)))
 		}
-		if err := a.print("%s", a.entryText(entry)); err != nil {
-			return pass, err
-		}
+		a.line("%s", a.entryText(entry))
 	}
-	return pass, nil
+	return pass
 }
 
-func (a *app) printOpening(page protocol.Transcript, instructions bool) error {
+func (a *app) printOpening(page protocol.Transcript, instructions bool) {
 	o := page.Opening
 	rows := [][]string{{"session", a.out.bold(oneLine(page.SessionID, 0))}, {"agent", oneLine(o.Agent, 0)}}
 	if o.Model != "" {
@@ -212,13 +196,10 @@ func (a *app) printOpening(page protocol.Transcript, instructions bool) error {
 	if len(o.Input) > 0 && string(o.Input) != "{}" {
 		rows = append(rows, []string{"input", compact(o.Input, 400)})
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
+	a.table(rows)
+	if instructions && o.Instructions != "" {
+		a.line("\n%s\n%s", a.out.dim("instructions"), indent(safeText(o.Instructions), "  "))
 	}
-	if !instructions || o.Instructions == "" {
-		return nil
-	}
-	return a.print("\n%s\n%s", a.out.dim("instructions"), indent(safeText(o.Instructions), "  "))
 }
 
 // entryText formats an entry for people.

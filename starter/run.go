@@ -171,7 +171,7 @@ func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f
 		return err
 	}
 	id := started.SessionID
-	if over, err := a.attendTo(ctx, e, started, f); over || err != nil {
+	if over, err := a.followStarted(ctx, e, started, f); over || err != nil {
 		return err
 	}
 	result, err := e.Result(ctx, a.flags.tenant, id)
@@ -181,9 +181,9 @@ func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f
 	return a.report(ctx, e, result)
 }
 
-// attendTo follows a session until it has ended. over reports that there is nothing more to print, because the session was detached, waits
+// followStarted follows a session until it has ended. over reports that there is nothing more to print, because the session was detached, waits
 // for a person, or could not be followed.
-func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f runFlags) (over bool, err error) {
+func (a *app) followStarted(ctx context.Context, e engine, started client.Started, f runFlags) (over bool, err error) {
 	id := started.SessionID
 	if started.Existing {
 		a.say("session %s already exists; nothing was started", a.err.bold(id))
@@ -311,7 +311,7 @@ func (a *app) runSpec(ctx context.Context, e engine, input client.CallInput, f r
 	if err != nil {
 		return err
 	}
-	if over, err := a.attendTo(ctx, e, started, f); over || err != nil {
+	if over, err := a.followStarted(ctx, e, started, f); over || err != nil {
 		return err
 	}
 	result, err := e.WaitCall(ctx, a.flags.tenant, started.SessionID)

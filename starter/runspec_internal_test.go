@@ -34,7 +34,7 @@ func writeFile(t *testing.T, name, body string) string {
 	return file
 }
 
-func TestRunCallsAnExecutionSpec(t *testing.T) {
+func TestRun_CallsAnExecutionSpec(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "spec.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(specDocument), 0o600))
@@ -130,7 +130,7 @@ func TestRun_RefusesABrokenSpec(t *testing.T) {
 	require.Contains(t, got.stderr, "is a skill")
 }
 
-func TestCatalogAddSendsTheDocuments(t *testing.T) {
+func TestCatalogAdd_SendsTheDocuments(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "spec.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(specDocument), 0o600))

@@ -47,18 +47,13 @@ func (a *app) scheduleListCommand() *cobra.Command {
 		Example: `  jig schedule list
   jig schedule list --output json | jq '.schedules[] | select(.paused)'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				list, err := e.Schedules(cmd.Context(), a.flags.tenant)
-				if err != nil {
-					return err
-				}
-				if a.json() {
-					return a.printJSON(scheduleList{Schedules: append([]client.Schedule{}, list...)})
-				}
-				return a.printSchedules(list)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, _ []string) error {
+			list, err := e.Schedules(ctx, a.flags.tenant)
+			if err != nil {
+				return err
+			}
+			return a.output(scheduleList{Schedules: append([]client.Schedule{}, list...)}, func() error { return a.printSchedules(list) })
+		}),
 	}
 }
 
@@ -81,10 +76,7 @@ func (a *app) scheduleDescribeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json() {
-					return a.printJSON(described)
-				}
-				return a.printSchedule(described)
+				return a.output(described, func() error { return a.printSchedule(described) })
 			})
 		},
 	}

@@ -90,8 +90,7 @@ A cron line has five fields: minute, hour, day of month, month, day of week. --c
 	for _, overlap := range client.Overlaps() {
 		words = append(words, string(overlap))
 	}
-	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("overlap", complete) //nolint:errcheck // fails only for an unknown flag
+	completeFlag(cmd, "overlap", words...)
 	return cmd
 }
 
@@ -201,15 +200,11 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 		a.say("%s no worker answers, so jig could not check that the agent or tool of the schedule exists", a.err.yellow("warning:"))
 		return nil
 	}
-	tools := make([]string, 0, len(catalog.Tools))
-	for _, tool := range catalog.Tools {
-		tools = append(tools, tool.Name)
-	}
-	tools = append(tools, catalog.Specs...)
-	catalogd := "`" + a.command("catalog") + "` lists them"
+	tools := append(toolNames(catalog), catalog.Specs...)
+	lists := "`" + a.command("catalog") + "` lists them"
 	if o.Call != nil {
 		if name := o.Call.Tool; !slices.Contains(tools, name) {
-			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(suggest.OrKnown(name, tools), catalogd))
+			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(suggest.OrKnown(name, tools), lists))
 		}
 		return nil
 	}
@@ -220,7 +215,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	case slices.Contains(tools, name):
 		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint("run it with --tool " + name)
 	default:
-		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(suggest.OrKnown(name, catalog.Agents), catalogd))
+		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(suggest.OrKnown(name, catalog.Agents), lists))
 	}
 }
 
@@ -240,7 +235,7 @@ func (a *app) printSchedules(list []client.Schedule) error {
 		}
 		rows = append(rows, []string{a.out.bold(s.Name), oneLine(startsWhat(s), 60), oneLine(s.When, 80), a.nextText(s), last})
 	}
-	return table(a.stdout, rows)
+	return a.printTable(rows)
 }
 
 func startsWhat(s client.Schedule) string {
@@ -302,9 +297,7 @@ func (a *app) printSchedule(s client.Schedule) error {
 			fmt.Sprintf("%d started", c.Started), fmt.Sprintf("%d skipped", c.Skipped), fmt.Sprintf("%d missed", c.Missed),
 		}, ", "))
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	if err := a.printScheduled("running", s.Running); err != nil {
 		return err
 	}
@@ -323,8 +316,6 @@ func (a *app) printScheduled(title string, sessions []client.ScheduledSession) e
 		}
 		rows = append(rows, []string{"  " + s.SessionID, a.statusWord(a.out, cmp.Or(string(s.Status), "no longer known")), due})
 	}
-	if err := a.print("\n%s", title); err != nil {
-		return err
-	}
-	return table(a.stdout, rows)
+	a.line("\n%s", title)
+	return a.printTable(rows)
 }

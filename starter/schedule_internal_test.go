@@ -97,7 +97,7 @@ func newScheduler() *scheduler {
 	}
 }
 
-func TestScheduleJSONShapes(t *testing.T) {
+func TestSchedule_JSONShapes(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"schedule-list":     {"list"},
@@ -166,7 +166,7 @@ func TestScheduleCreate_CopiesADocument(t *testing.T) {
 	require.Equal(t, exitUsage, got.code)
 }
 
-func TestScheduleUsage(t *testing.T) {
+func TestSchedule_RefusesMistakes(t *testing.T) {
 	t.Parallel()
 	create := func(args ...string) []string { return append([]string{"schedule", "create", "n"}, args...) }
 	for name, row := range map[string]struct {
@@ -232,7 +232,7 @@ func TestScheduleCreate_RefusesUnknownNames(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 }
 
-func TestScheduleErrors(t *testing.T) {
+func TestSchedule_SuggestsTheNearestName(t *testing.T) {
 	t.Parallel()
 	s := newScheduler()
 	s.err = jig.Errorf(jig.CodeNotFound, "there is no schedule nightlx").WithField("name")
@@ -257,7 +257,7 @@ func TestScheduleErrors(t *testing.T) {
 	require.Contains(t, got.stderr, `error: --timezone: Temporal does not know the time zone "Nowhere"`)
 }
 
-func TestScheduleForPeople(t *testing.T) {
+func TestSchedule_PrintsForPeople(t *testing.T) {
 	t.Parallel()
 	s := newScheduler()
 	got := jigCLI(t, s, nil, "schedule", "list")

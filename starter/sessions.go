@@ -60,8 +60,7 @@ JSON output: {"sessions": […], "next_cursor"?}.`,
 	flags.StringVar(&f.newer, "newer", "", "only sessions that started within this time")
 	flags.IntVar(&f.limit, "limit", 0, "print at most this many (default 50, at most 100)")
 	flags.StringVar(&f.after, "after", "", "continue after this cursor")
-	statuses := []string{"working", "input_required", "completed", "failed", "canceled"}
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails only for an unknown flag
+	completeFlag(cmd, "status", "working", "input_required", "completed", "failed", "canceled")
 	return cmd
 }
 
@@ -104,10 +103,7 @@ func (a *app) listSessions(ctx context.Context, e engine, filter protocol.Sessio
 			break
 		}
 	}
-	if a.json() {
-		return a.printJSON(all)
-	}
-	return a.printSessions(all)
+	return a.output(all, func() error { return a.printSessions(all) })
 }
 
 // partialMark returns what follows the status of an extraction of which some tasks or entities failed, or "".
@@ -134,9 +130,7 @@ func (a *app) printSessions(page protocol.SessionList) error {
 			s.CreatedAt.Local().Format("2006-01-02 15:04:05"), oneLine(s.RequestedBy, 20), oneLine(cmp.Or(s.Error, s.Task, s.Input), 60),
 		})
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	if page.Next != "" {
 		a.say("there is more: --after %s", page.Next)
 	}
@@ -152,27 +146,22 @@ func (a *app) statusCommand() *cobra.Command {
   jig status ent_…
   jig status ses_… --output json | jq .pending`,
 		Args: sessionArgs(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				if isEntity(args[0]) {
-					return a.entityStatus(cmd.Context(), e, args[0])
-				}
-				view, err := e.Status(cmd.Context(), a.flags.tenant, a.session(args[0]))
-				if err != nil {
-					return err
-				}
-				if view.Answer, err = e.Answer(cmd.Context(), a.flags.tenant, view); err != nil {
-					return err
-				}
-				if view.Output, err = a.wholeOutput(cmd.Context(), e, view); err != nil {
-					return err
-				}
-				if a.json() {
-					return a.printJSON(wholeLists(view))
-				}
-				return a.printStatus(cmd.Context(), e, view)
-			})
-		},
+		RunE: a.using(func(ctx context.Context, e engine, args []string) error {
+			if isEntity(args[0]) {
+				return a.entityStatus(ctx, e, args[0])
+			}
+			view, err := e.Status(ctx, a.flags.tenant, a.session(args[0]))
+			if err != nil {
+				return err
+			}
+			if view.Answer, err = e.Answer(ctx, a.flags.tenant, view); err != nil {
+				return err
+			}
+			if view.Output, err = a.wholeOutput(ctx, e, view); err != nil {
+				return err
+			}
+			return a.output(wholeLists(view), func() error { return a.printStatus(ctx, e, view) })
+		}),
 	}
 }
 
@@ -212,13 +201,9 @@ func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) e
 	if view.Error != nil {
 		rows = append(rows, []string{"error", a.out.red(oneLine(view.Error.Error(), 0))})
 	}
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	if len(view.Calls) > 0 {
-		if err := a.print(""); err != nil {
-			return err
-		}
+		a.line("")
 		calls := make([][]string, 0, len(view.Calls))
 		for _, call := range view.Calls {
 			text := call.Summary
@@ -231,9 +216,7 @@ func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) e
 			took := shortDuration(time.Duration(call.DurationMS) * time.Millisecond)
 			calls = append(calls, []string{oneLine(call.Call, 0), oneLine(call.Tool, 80), a.statusWord(a.out, string(call.Status)), took, oneLine(text, 100)})
 		}
-		if err := table(a.stdout, calls); err != nil {
-			return err
-		}
+		a.table(calls)
 	}
 	for i := range view.Pending {
 		view.Pending[i].SessionID = cmp.Or(view.Pending[i].SessionID, view.SessionID)
@@ -316,8 +299,8 @@ func arguments(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// given formats a flag's value for a message.
-func given(value string) string {
+// orMissing formats a flag's value for a message.
+func orMissing(value string) string {
 	if value == "" {
 		return "missing"
 	}
@@ -327,14 +310,24 @@ func given(value string) string {
 // session returns the id of the session that an argument names.
 func (a *app) session(arg string) string { return jig.SessionID(a.flags.tenant, arg) }
 
-// sessionArgs accepts a session id followed by call ids: between least and most arguments in total; if most is 0, there is no upper limit.
-func sessionArgs(least, most int) cobra.PositionalArgs {
+// sessionFirst accepts a session id and other arguments: between least and most in total; if most is 0, there is no upper limit.
+func sessionFirst(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := arguments(least, most)(cmd, args); err != nil || len(args) == 0 {
 			return err
 		}
 		if err := jig.CheckSessionID(args[0]); err != nil {
 			return usage(err)
+		}
+		return nil
+	}
+}
+
+// sessionArgs is like sessionFirst; the other arguments are ids of calls.
+func sessionArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := sessionFirst(least, most)(cmd, args); err != nil || len(args) == 0 {
+			return err
 		}
 		for _, call := range args[1:] {
 			if _, _, _, err := jig.ParseCallID(call); err != nil {

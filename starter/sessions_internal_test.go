@@ -159,7 +159,7 @@ func TestApprove_ThroughAParent(t *testing.T) {
 	require.Equal(t, exitDone, got.code, "deciding reports what is wrong: %s", got.stderr)
 }
 
-func TestCatalogShow(t *testing.T) {
+func TestCatalogShow_PrintsDocumentsAndContracts(t *testing.T) {
 	t.Parallel()
 	e := &fake{
 		catalog: client.Catalog{
@@ -183,7 +183,7 @@ func TestCatalogShow(t *testing.T) {
 	require.Contains(t, got.stderr, "did you mean writer?")
 }
 
-func TestGuessedCommandsExist(t *testing.T) {
+func TestCommands_SuggestWhatWasMeant(t *testing.T) {
 	t.Parallel()
 	e := &fake{}
 	e.pending = []jig.Pending{{SessionID: "ses_1", Call: "1.1", Tool: "file.write"}}

@@ -71,7 +71,7 @@ func TestDecide_SignsForTheWaitingCall(t *testing.T) {
 	}
 }
 
-func TestEachCallHasItsOwnToken(t *testing.T) {
+func TestSign_EachCallHasItsOwnToken(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "ana")
 	e := waiting()
@@ -85,7 +85,7 @@ func TestEachCallHasItsOwnToken(t *testing.T) {
 	}
 }
 
-func TestAnswersAndReconciliationsAreSigned(t *testing.T) {
+func TestSign_SignsAnswersAndReconciliations(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "ana")
 	e := waiting()
@@ -192,7 +192,7 @@ func TestApprove_ReportsMissingVotes(t *testing.T) {
 	require.Equal(t, client.DecideResult{SessionID: "ses_1", Decisions: []jig.Ruled{ruled}}, result)
 }
 
-func TestPromptsAndYesAreSigned(t *testing.T) {
+func TestSign_SignsPromptsAndYes(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "dora")
 	for name, args := range map[string][]string{"yes": {"run", "review", "--yes"}, "prompt": {"run", "review", "--follow"}} {

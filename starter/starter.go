@@ -1,11 +1,20 @@
 // Package starter implements the command line: commands that start sessions and single calls, answer calls that wait for a person, and
-// show what happened. They reach the engine through package client, never through the database. Command jig runs them, together with the
-// commands that run jig's own processes.
+// show what happened. Command jig runs them, together with the commands that run jig's own processes.
+//
+// A command is a method of app that returns a [cobra.Command]; app.root lists them all. It reads its flags, and gets what it asks for from
+// an engine: the methods of package client, over Temporal or, with a server, over HTTP. Nothing here reaches the database, and nothing here
+// decides: what a command shows about terms, calls or documents comes from the package that owns them.
+//
+// Results go to stdout, with print and line for people and as one JSON document with --output json; see app.output. Messages to people go to
+// stderr, with say. Texts of models, tools and documents pass through oneLine, safeText or quoted, so that they cannot pass for the command's
+// own. An error ends the command; exit.go turns it into words and an exit code.
+//
+// A follower follows a session: it prints events and texts as they come, and answers or shows the calls that wait. Begin with app.go for the
+// commands, follow.go for sessions, and card.go for what people see before they decide.
 package starter
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -53,18 +62,16 @@ func (s Shell) Print(text string, data any) error {
 	if s.app.json() {
 		return s.app.printJSON(data)
 	}
-	if _, err := io.WriteString(s.app.stdout, text); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	s.app.write(text)
+	return s.app.failed
 }
 
 // Tenant returns the tenant that the user chose.
 func (s Shell) Tenant() string { return s.app.flags.tenant }
 
-// Ends shows what ends with a credential and, on a terminal, asks whether to go on, unless yes is set. Its error ends the program.
-func (s Shell) Ends(ctx context.Context, question string, yes bool, list []identity.Dependent) error {
-	return s.app.ends(ctx, question, yes, list)
+// ConfirmDependents shows what ends with a credential and, on a terminal, asks whether to go on, unless yes is set. Its error ends the program.
+func (s Shell) ConfirmDependents(ctx context.Context, question string, yes bool, list []identity.Dependent) error {
+	return s.app.confirmDependents(ctx, question, yes, list)
 }
 
 // Stderr returns the stream for logs and for messages to people.

@@ -59,7 +59,7 @@ func doneEngine() *fake {
 	}
 }
 
-func TestJSONShapes(t *testing.T) {
+func TestOutput_JSONShapes(t *testing.T) {
 	t.Parallel()
 	waiting := jig.SessionView{
 		SessionID: "ses_1", Agent: "review", Status: jig.StatusInputRequired, Pass: 3, Pending: []jig.Pending{waitingCall()},
@@ -123,7 +123,7 @@ func TestRun_SendsItsFlags(t *testing.T) {
 	require.Equal(t, "all fine <ok>\n", got.stdout, "only data goes to stdout")
 }
 
-func TestRunReadsAnAgentDocument(t *testing.T) {
+func TestRun_ReadsAnAgentDocument(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	good := filepath.Join(dir, "mine.md")
@@ -146,7 +146,7 @@ func TestRunReadsAnAgentDocument(t *testing.T) {
 	require.Contains(t, got.stderr, "no such file")
 }
 
-func TestExitCodes(t *testing.T) {
+func TestExitCodes_SayHowTheCommandEnded(t *testing.T) {
 	t.Parallel()
 	failed := doneEngine()
 	failed.result = client.PassResult{SessionID: "ses_1", Status: jig.StatusFailed, Error: &jig.Error{Code: jig.CodeBudgetExhausted, Message: "too long"}}
@@ -208,7 +208,7 @@ func TestInput_KeepsNumbersAsWritten(t *testing.T) {
 	require.Equal(t, `{"n":1e400}`, string(engine.input.Input))
 }
 
-func TestInterrupted(t *testing.T) {
+func TestInterrupted_EndsWithItsOwnCode(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -217,7 +217,7 @@ func TestInterrupted(t *testing.T) {
 	require.Contains(t, got.stderr, "jig watch mine --tenant acme")
 }
 
-func TestNothingAnswers(t *testing.T) {
+func TestNothingAnswers_ErrorsNameTheAddress(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
 	environ := []string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}
@@ -252,7 +252,7 @@ func TestUsageErrors_HaveHints(t *testing.T) {
 	}
 }
 
-func TestHelpIsInSections(t *testing.T) {
+func TestHelp_HasSections(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{}, nil, "--help")
 	require.Contains(t, got.stdout, "Approve and decide:\n  answer ")
@@ -271,7 +271,7 @@ func TestCatalog_ListsRegisteredDocuments(t *testing.T) {
 	require.Equal(t, "3 tools (1 composition), 1 agent, 1 execution spec that is not a tool, 1 skill, 1 entity type\n", got.stderr)
 }
 
-func TestFlagCompletion(t *testing.T) {
+func TestCompletion_CompletesFlagValues(t *testing.T) {
 	t.Parallel()
 	for flag, words := range map[string]string{"--format": "text\nmermaid\n", "--output": "text\njson\n"} {
 		got := jigCLI(t, &fake{}, nil, "__complete", "explain", flag, "")
@@ -281,7 +281,7 @@ func TestFlagCompletion(t *testing.T) {
 	require.Contains(t, jigCLI(t, &fake{}, nil, "__complete", "explain", "").stdout, ":0\n", "file names are completed")
 }
 
-func TestCompletion(t *testing.T) {
+func TestCompletion_PrintsAScriptForEachShell(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		got := jigCLI(t, &fake{}, nil, "completion", shell)
@@ -293,7 +293,7 @@ func TestCompletion(t *testing.T) {
 	require.Equal(t, 0, jigCLI(t, &fake{}, nil, "--help").code)
 }
 
-func TestProgramName(t *testing.T) {
+func TestProgramName_IsWhatTheUserTypes(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "jig", programName("/usr/bin/jig"))
 	require.Equal(t, "go run ./cmd/jig", programName("/tmp/go-build123/b001/exe/jig"))

@@ -30,8 +30,8 @@ type tokenFlags struct {
 	lifetime         time.Duration
 }
 
-// brings lists, per action, the flags that a decision may have. An exclamation mark means that the flag is required.
-func brings() map[string][]string {
+// decisionFlags lists, per action, the flags that a decision may have. An exclamation mark means that the flag is required.
+func decisionFlags() map[string][]string {
 	return map[string][]string{
 		string(jig.AnswerApprove): {"input", "grant", "grant-id", "note"}, string(jig.AnswerDeny): {"reason", "note"},
 		string(jig.AnswerDelegate): {"to", "undo", "note"}, token.ActionAnswer: {"value!", "note"},
@@ -41,10 +41,10 @@ func brings() map[string][]string {
 
 // check refuses flags that do not belong to the action.
 func (f tokenFlags) check(cmd *cobra.Command) error {
-	all := brings()
+	all := decisionFlags()
 	own, known := all[f.action]
 	if !known {
-		return usagef("--action is %s; it must be approve, deny, delegate, answer or reconcile", given(f.action))
+		return usagef("--action is %s; it must be approve, deny, delegate, answer or reconcile", orMissing(f.action))
 	}
 	if f.lifetime <= 0 {
 		return usagef("--lifetime is %s; give at most %s", f.lifetime, token.MaxLifetime)
@@ -223,15 +223,15 @@ func (a *app) waitingDigest(ctx context.Context, session, call, action string) (
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(list, func(p jig.Pending) bool { return p.Call == call && (p.SessionID == "" || p.SessionID == session) })
-		if at < 0 {
+		p, found := findWaiting(list, session, call)
+		switch {
+		case !found:
 			return jig.Errorf(jig.CodeNotFound, "no call %s is waiting in %s", call, session).WithField("call").
 				WithHint("see `" + a.command("approvals", "--session", session) + "`, or give --digest")
+		case p.Kind != kind:
+			return usagef("--action %[2]s does not fit %[1]s, whose kind is %[3]s", call, action, p.Kind)
 		}
-		if list[at].Kind != kind {
-			return usagef("--action %[2]s does not fit %[1]s, whose kind is %[3]s", call, action, list[at].Kind)
-		}
-		digest = list[at].Digest
+		digest = p.Digest
 		return nil
 	})
 	return digest, err
@@ -325,8 +325,8 @@ func (a *app) signReply(session string, r *jig.Reply, digest string) error {
 	return err
 }
 
-// signWord signs a reconciliation if there is a key.
-func (a *app) signWord(ctx context.Context, e engine, session string, word *jig.Reconciliation) error {
+// signReconciliation signs a reconciliation if there is a key.
+func (a *app) signReconciliation(ctx context.Context, e engine, session string, word *jig.Reconciliation) error {
 	if word.Token != "" || !a.signs() {
 		return nil
 	}

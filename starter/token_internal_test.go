@@ -25,7 +25,7 @@ func waiting() *fake {
 	}}
 }
 
-func TestToken(t *testing.T) {
+func TestToken_VerifiesForItsDecision(t *testing.T) {
 	t.Parallel()
 	edited := filepath.Join(t.TempDir(), "edited.json")
 	require.NoError(t, os.WriteFile(edited, []byte(`{"amount": 1.0}`), 0o600))
@@ -85,7 +85,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-func TestTokenForPrograms(t *testing.T) {
+func TestToken_PrintsJSON(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "ana")
 	began := time.Now().Truncate(time.Second)
@@ -106,7 +106,7 @@ func TestTokenForPrograms(t *testing.T) {
 	require.Equal(t, madeToken{Key: key.ID, Principal: "ana", Action: "deny", SessionID: "ses_1", Call: "3.1", Digest: "d1"}, made)
 }
 
-func TestTokenRefuses(t *testing.T) {
+func TestToken_RefusesMistakes(t *testing.T) {
 	t.Parallel()
 	file, _ := newKey(t, "ana")
 	tests := map[string]struct {

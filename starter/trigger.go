@@ -37,18 +37,13 @@ func (a *app) triggerCommand() *cobra.Command {
 once. Repeating a request with the same --id returns the existing call; another request with that id is a conflict.`,
 		Example: `  jig trigger deps.license --input module=go.temporal.io/sdk --input version=v1.50.0
   jig trigger file.write --input @page.json --yes`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("%s given; expected TOOL", plural(len(args), "argument is", "arguments are"))
-			}
-			if err := jig.CheckToolName(args[0]); err != nil {
-				return usage(err)
-			}
-			return nil
-		},
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			call := client.CallInput{Tool: args[0]}
-			var err error
+			err := jig.CheckToolName(call.Tool)
+			if err != nil {
+				return usage(err)
+			}
 			if call.Input, call.Pairs, err = a.parseInputs(inputs); err != nil {
 				return err
 			}
@@ -68,13 +63,13 @@ func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags
 		}
 	}
 	call.Tenant, call.Principal, call.Source = a.flags.tenant, a.principal(), jig.SourceCLI
-	return a.with(ctx, func(e engine) error { return a.attendCall(ctx, e, call, f) })
+	return a.with(ctx, func(e engine) error { return a.runCall(ctx, e, call, f) })
 }
 
-// attendCall makes a call, handles approvals while it waits, and prints its result.
-func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
+// runCall makes a call, handles approvals while it waits, and prints its result.
+func (a *app) runCall(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
 	if f.noWait {
-		return a.attendStarted(ctx, e, input, f)
+		return a.runCallNoWait(ctx, e, input, f)
 	}
 	result, err := e.Trigger(ctx, input, f.id)
 	if err != nil {
@@ -87,7 +82,7 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 		return a.printCall(result)
 	}
 	fo := &follower{app: a, engine: e, id: result.SessionID, mode: a.answerMode(true, f.yes)}
-	if err = fo.attend(ctx); err == nil { // it may wait again, for example for a reconciliation
+	if err = fo.handleWaiting(ctx); err == nil { // it may wait again, for example for a reconciliation
 		err = fo.follow(ctx, 0)
 	}
 	session := result.SessionID
@@ -100,8 +95,8 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	return a.printCall(result)
 }
 
-// attendStarted makes a call and prints its result or, as soon as nothing in its session is running, what it waits for.
-func (a *app) attendStarted(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
+// runCallNoWait makes a call and prints its result or, as soon as nothing in its session is running, what it waits for.
+func (a *app) runCallNoWait(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
 	input.Check = true
 	started, err := e.StartCall(ctx, input, f.id)
 	if err != nil {
@@ -154,10 +149,7 @@ func callReport(r client.CallResult) client.CallResult {
 
 func (a *app) printCall(r client.CallResult) error {
 	if a.json() {
-		if err := a.printJSON(callReport(r)); err != nil {
-			return err
-		}
-		return silent(callExit(r.Status))
+		return a.exitJSON(callReport(r), callExit(r.Status))
 	}
 	a.say("%s %s (%s)", r.Call, a.statusWord(a.err, string(r.Status)), r.SessionID)
 	if r.Result == nil {
@@ -176,9 +168,7 @@ func (a *app) printCall(r client.CallResult) error {
 	if text == "" {
 		return silent(callExit(r.Status))
 	}
-	if err := a.print("%s", safeText(text)); err != nil {
-		return err
-	}
+	a.line("%s", safeText(text))
 	return silent(callExit(r.Status))
 }
 

@@ -44,10 +44,7 @@ JSON output: {"since", "currency"?, "rows": […], "budgets": […]}.`,
 				if err != nil {
 					return err
 				}
-				if a.json() {
-					return a.printJSON(u)
-				}
-				return a.printUsage(request.By, u)
+				return a.output(u, func() error { return a.printUsage(request.By, u) })
 			})
 		},
 	}
@@ -82,9 +79,11 @@ func (a *app) printUsage(by []string, u protocol.Usage) error {
 		}
 		rows = append(rows, append(row, r.Cost.String()))
 	}
-	if err := table(a.stdout, rows); err != nil || len(u.Budgets) == 0 {
-		return err
+	a.table(rows)
+	if len(u.Budgets) == 0 {
+		return nil
 	}
+	a.line("")
 	rows = [][]string{{"BUDGET", "LIMIT", "OF", "DAY", "TOKENS", cost}}
 	for _, b := range u.Budgets {
 		tokens, money := "–", "–"
@@ -131,10 +130,7 @@ JSON output: the statistics as one document, with times in seconds.`,
 				if err != nil {
 					return err
 				}
-				if a.json() {
-					return a.printJSON(f)
-				}
-				return a.printStatistics(f)
+				return a.output(f, func() error { return a.printStatistics(f) })
 			})
 		},
 	}
@@ -160,17 +156,14 @@ func (a *app) printStatistics(f protocol.ApprovalStats) error {
 			lasting(f.Decided.Time.P50), lasting(f.Decided.Time.P90), lasting(f.Decided.Time.Max))})
 	}
 	rows = append(rows, []string{"expiry rate", percent(f.Decided.ExpiryRate)})
-	if err := table(a.stdout, rows); err != nil {
-		return err
-	}
+	a.table(rows)
 	if len(f.Reviewers) > 0 {
 		rows = [][]string{{"REVIEWER", "APPROVED", "DENIED", "VOTES", "MEDIAN"}}
 		for _, r := range f.Reviewers {
 			rows = append(rows, []string{oneLine(r.By, 60), strconv.Itoa(r.Approved), strconv.Itoa(r.Denied), strconv.Itoa(r.Votes), lasting(r.Median)})
 		}
-		if err := a.printTable(rows); err != nil {
-			return err
-		}
+		a.line("")
+		a.table(rows)
 	}
 	if len(f.Tools) > 0 {
 		rows = [][]string{{"TOOL", "WAITING", "DECIDED", "APPROVED", "EXPIRED", "MEDIAN"}}
@@ -183,17 +176,10 @@ func (a *app) printStatistics(f protocol.ApprovalStats) error {
 				oneLine(r.Tool, 60), strconv.Itoa(r.Open), strconv.Itoa(r.Decided), approved, strconv.Itoa(r.Expired), lasting(r.Median),
 			})
 		}
-		return a.printTable(rows)
+		a.line("")
+		a.table(rows)
 	}
 	return nil
-}
-
-// printTable prints an empty line and then a table.
-func (a *app) printTable(rows [][]string) error {
-	if err := a.print(""); err != nil {
-		return err
-	}
-	return table(a.stdout, rows)
 }
 
 func (a *app) outcomes(f protocol.ApprovalStats) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestUsage(t *testing.T) {
+func TestUsage_PrintsRowsAndBudgets(t *testing.T) {
 	t.Parallel()
 	f := &fake{reviewFakes: reviewFakes{usage: protocol.Usage{
 		Currency: "EUR",

@@ -63,15 +63,10 @@ func (a *app) printProblems(problems spec.Problems, documents int) error {
 		code = exitFailed
 	}
 	if a.json() {
-		if err := a.printJSON(problemReport{OK: errs == 0, Problems: problems}); err != nil {
-			return err
-		}
-		return silent(code)
+		return a.exitJSON(problemReport{OK: errs == 0, Problems: problems}, code)
 	}
 	for _, p := range problems {
-		if err := a.print("%s", safeText(p.String())); err != nil {
-			return err
-		}
+		a.line("%s", safeText(p.String()))
 	}
 	read := plural(documents, "document", "documents")
 	switch warnings := len(problems) - errs; {

@@ -104,7 +104,7 @@ func TestValidate_ChecksNamesAgainstTheCatalog(t *testing.T) {
 	require.NotContains(t, got.stdout, "nightli", "an old catalog does not list compositions")
 }
 
-func TestValidateChecksDocumentsAgainstEachOther(t *testing.T) {
+func TestValidate_ChecksDocumentsAgainstEachOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, body string) string {
@@ -137,7 +137,7 @@ func TestValidateChecksDocumentsAgainstEachOther(t *testing.T) {
 	require.Contains(t, problems[0].Message, b)
 }
 
-func TestValidateReadsTheSpecsThatAreCalled(t *testing.T) {
+func TestValidate_ReadsTheSpecsThatAreCalled(t *testing.T) {
 	t.Parallel()
 	calls := func(name, composition string) string {
 		return "kind: composition\nname: " + name + "\ndescription: Calls another one and gives back what that said.\n" +
@@ -169,7 +169,7 @@ func TestValidateReadsTheSpecsThatAreCalled(t *testing.T) {
 	require.Empty(t, validate(t, e, exitDone, writeFile(t, "report.yaml", calls("report", "nightly"))))
 }
 
-func TestValidateAdvises(t *testing.T) {
+func TestValidate_Advises(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "mine.md", "---\nname: mine\ndescription: An agent that reads what you tell it to.\nmodel: anthropic/x\ntools:\n  - file.raed\n  - cms.*\n---\nDo it.\n")
 	problems := validate(t, &fake{catalog: known()}, exitDone, file)
@@ -218,7 +218,7 @@ func TestValidate_NeedsACatalogOrOffline(t *testing.T) {
 	require.Contains(t, jigCLI(t, nil, nil, "validate", t.TempDir(), "--offline").stderr, "there are no documents here")
 }
 
-func TestValidateLooksForEntityTypes(t *testing.T) {
+func TestValidate_LooksForEntityTypes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "start.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`kind: thin_tool

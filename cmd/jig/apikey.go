@@ -133,7 +133,7 @@ ends, such as keys and schedules that were made with it, and asks on a terminal 
 		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, args []string) error {
 			list, err := server.Dependents(ctx, s, logger, shell.Tenant(), args[0])
 			if err == nil {
-				err = shell.Ends(ctx, "Revoke the key?", yes, list)
+				err = shell.ConfirmDependents(ctx, "Revoke the key?", yes, list)
 			}
 			if err != nil {
 				return err

@@ -58,7 +58,7 @@ func documentedCommands(text string) map[string]int {
 }
 
 // Every command in the documentation exists, with the flags that the documentation uses.
-func TestDocumentedCommandsExist(t *testing.T) {
+func TestDocumentation_CommandsExist(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
 	checked, wrong := 0, []string{}
@@ -136,7 +136,7 @@ func flagOf(cmd *cobra.Command, name string) (known, wantsValue bool) {
 	return flag != nil, flag != nil && flag.NoOptDefVal == ""
 }
 
-func TestEveryCommandHasAnExample(t *testing.T) {
+func TestCommands_HaveExamples(t *testing.T) {
 	t.Parallel()
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -149,7 +149,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	walk(program(nil, nil, nil, "jig").Command())
 }
 
-func TestWrongCommandsAreFound(t *testing.T) {
+func TestDocumentation_WrongCommandsAreFound(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"approvals": "", "approve ses_1 3.1 --note fine": "", "approvals show SESSION CALL": "", "--help": "", "mark-restored --dry-run": "", "worker": "",

@@ -30,7 +30,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return program(environ, stdout, stderr, append([]string{"jig"}, args...)...).Run(ctx)
 }
 
-func TestExitCodes(t *testing.T) {
+func TestExitCodes_TellUsageFromFailure(t *testing.T) {
 	t.Parallel()
 	environ := []string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml"), "JIG_WORKDIR=" + t.TempDir()}
 	for name, row := range map[string]struct {
@@ -64,7 +64,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 // The global flags count for the worker, too, and come before the environment.
-func TestFlagsOfTheWorker(t *testing.T) {
+func TestWorker_GlobalFlagsComeBeforeTheEnvironment(t *testing.T) {
 	t.Parallel()
 	var got worker.Settings
 	p := program([]string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml"), "JIG_TASK_QUEUE=env", "JIG_DATABASE_URL=postgres://env"},

@@ -89,7 +89,7 @@ func TestFiles_OfAReleasedJig(t *testing.T) {
 }
 
 // The build information says whether the program's source code was downloaded as a module. If not, its folders lead to it.
-func TestFind(t *testing.T) {
+func TestFind_UsesTheReleaseOrTheCheckout(t *testing.T) {
 	t.Parallel()
 	root, other := checkout(t), t.TempDir()
 	build := func(path, version, sum string) *debug.BuildInfo {
@@ -150,7 +150,7 @@ func TestWrite_ReplacesNothing(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(failing, "a.txt"), "what was written before is removed")
 }
 
-func TestModuleNames(t *testing.T) {
+func TestModuleOf_MakesAValidName(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{
 		"/home/ana/shop": "shop", "/home/ana/My-Shop.v2": "my-shop.v2", "/home/ana/a shop": "worker", "/": "worker", "/tmp/_x": "worker", "/x/go": "worker",

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/suggest"
 )
 
-func TestNames(t *testing.T) {
+func TestNames_OrdersByDistance(t *testing.T) {
 	t.Parallel()
 	known := []string{"file.read", "file.write", "file.list", "deps.list", "deps.license", "todo.write"}
 	tests := map[string]struct {
@@ -46,20 +46,20 @@ func TestNames_PassesOverNamesBeyondItsLimit(t *testing.T) {
 	require.Empty(t, suggest.Names("file.raed", known, 1))
 }
 
-func TestHint(t *testing.T) {
+func TestHint_FallsBackToTheLookup(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "did you mean path?", suggest.Hint("pth", []string{"path", "limit"}, ""))
 	require.Equal(t, "see the catalog", suggest.Hint("zzz", []string{"path"}, "see the catalog"))
 }
 
-func TestQuoted(t *testing.T) {
+func TestQuoted_JoinsNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `did you mean "path"?`, suggest.Quoted("pth", []string{"path", "limit"}))
 	require.Equal(t, `did you mean "aaa", "aab" or "aac"?`, suggest.Quoted("aax", []string{"aac", "aaa", "aab", "aad"}))
 	require.Empty(t, suggest.Quoted("zzz", []string{"path"}))
 }
 
-func TestOrKnown(t *testing.T) {
+func TestOrKnown_ListsFewNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `did you mean "file.read"?`, suggest.OrKnown("file.reed", []string{"file.read", "todo.write"}))
 	require.Equal(t, "known are a, b", suggest.OrKnown("completely.else", []string{"b", "a"}))
@@ -67,7 +67,7 @@ func TestOrKnown(t *testing.T) {
 	require.Empty(t, suggest.OrKnown("x", slices.Repeat([]string{"other"}, 21)))
 }
 
-func TestDistance(t *testing.T) {
+func TestDistance_CountsTypingMistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b        string
