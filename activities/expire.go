@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -43,4 +44,66 @@ func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error
 		}
 	}
 	return heard, nil
+}
+
+const (
+	// recheckLease is how long a worker may take to check the open approvals of a tenant before another one begins.
+	recheckLease = time.Minute
+	// maxRechecks is how many tenants a worker checks at a time.
+	maxRechecks = 10
+	// recheckPage is how many open approvals it reads at a time.
+	recheckPage = 500
+)
+
+// Recheck checks the open approvals of tenants in which the people who may decide have changed: if too few are left, more people may decide, or the call
+// is denied; see [approval.Voters.Independent]. Workflows are told. If one tenant cannot be checked now, the others still are.
+func (a *Activities) Recheck(ctx context.Context) error {
+	tenants, err := a.Store.TakeRechecks(ctx, recheckLease, maxRechecks)
+	for tenant, due := range tenants {
+		failed := a.recheck(ctx, tenant)
+		if failed == nil {
+			failed = a.Store.Rechecked(ctx, tenant, due)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// recheck checks the open approvals of a tenant.
+func (a *Activities) recheck(ctx context.Context, tenant string) error {
+	settings, err := a.Tenants.Latest(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	voters := settings.Voters()
+	for cursor, more := "", true; more; more = cursor != "" {
+		var page []jig.Pending
+		if page, cursor, err = a.Store.PendingApprovals(ctx, tenant, cursor, recheckPage); err != nil {
+			return err
+		}
+		for _, p := range page {
+			if err := a.recheckCall(ctx, voters, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recheckCall checks one open approval, without a lock if it is as it should be.
+func (a *Activities) recheckCall(ctx context.Context, voters approval.Voters, p jig.Pending) error {
+	now := a.Now()
+	wider, denied := voters.Independent(voters.Counted(p, now), now)
+	if denied == nil && wider.Terms == p.Terms {
+		return nil
+	}
+	changed, err := a.Store.Recheck(ctx, p.Tenant, p.SessionID, p.Call, voters, now)
+	if err != nil || !changed {
+		return err
+	}
+	call, err := a.Store.Call(ctx, p.Tenant, p.SessionID, p.Call)
+	if err == nil {
+		a.tellSettled(ctx, call)
+	}
+	return err
 }

@@ -274,3 +274,70 @@ func readArtifact(ctx context.Context, store artifactStore, tenant, id string, l
 		}
 	}
 }
+
+// requestOf returns the digest of a request to start a session. It is empty if a call of another session starts it, because then
+// the session's id identifies that call.
+func (a *Activities) requestOf(ctx context.Context, tenant string, start protocol.StartSession) (string, error) {
+	if start.ParentID != "" {
+		return "", nil
+	}
+	r := jig.SessionRequest{
+		Agent: start.Agent, Document: start.Document, Task: start.Task, Input: start.Input, Pairs: start.Pairs, Model: start.Model,
+		Principal: start.Principal.ID,
+	}
+	return a.requestDigest(ctx, tenant, r, start.DocumentArtifact, start.InputArtifact)
+}
+
+// callRequestOf returns the digest of a request to make a single call. A request with a parent names no principal.
+func (a *Activities) callRequestOf(ctx context.Context, in OpenCallInput) (string, error) {
+	r := jig.SessionRequest{Tool: in.Call.Tool, Document: in.Call.Document, Input: in.Call.Input, Pairs: in.Call.Pairs, Principal: in.Call.Principal.ID}
+	if in.Call.Parent != "" {
+		r.Principal = ""
+	}
+	return a.requestDigest(ctx, in.Tenant, r, in.Call.DocumentArtifact, in.Call.InputArtifact)
+}
+
+// requestDigest returns the digest of a request. It includes the contents of uploads, not their ids, because the same request may be
+// uploaded twice.
+func (a *Activities) requestDigest(ctx context.Context, tenant string, r jig.SessionRequest, document, input string) (string, error) {
+	if document != "" {
+		body, err := a.readWhole(ctx, tenant, document)
+		if err != nil {
+			return "", err
+		}
+		r.Document = string(body)
+	}
+	if input != "" {
+		body, err := a.readWhole(ctx, tenant, input)
+		if err != nil {
+			return "", err
+		}
+		r.Input = body
+	}
+	return r.Digest(), nil
+}
+
+// CheckStart returns the error with which a session or a single call would fail to start: an unknown agent or tool, input that does not
+// fit, a missing permission, a model without a key. It stores nothing.
+func (a *Activities) CheckStart(ctx context.Context, in protocol.CheckRequest) error {
+	return temporalError(a.checkStart(ctx, in))
+}
+
+func (a *Activities) checkStart(ctx context.Context, in protocol.CheckRequest) error {
+	ref := protocol.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}
+	switch {
+	case in.Start != nil && in.Call == nil:
+		if err := jig.CheckTenant(in.Tenant); err != nil {
+			return err
+		}
+		if err := jig.CheckOwner(in.Tenant, in.SessionID); err != nil {
+			return err
+		}
+		_, err := a.draft(ctx, OpenInput{SessionRef: ref, Start: in.Start})
+		return err
+	case in.Call != nil && in.Start == nil:
+		_, _, err := a.draftCall(ctx, OpenCallInput{SessionRef: ref, Call: *in.Call})
+		return err
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "give either a session or a call to check").WithField("start")
+}

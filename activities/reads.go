@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/protocol"
@@ -302,4 +304,69 @@ func (a *Activities) Upload(ctx context.Context, in protocol.UploadRequest) erro
 		return temporalError(jig.Errorf(jig.CodeInvalidInput, "a piece has at most %d bytes", chunkBytes).WithField("data"))
 	}
 	return temporalError(a.Store.AppendArtifact(ctx, in.Tenant, in.ID, in.Offset, in.Data))
+}
+
+// ListSessions returns a page of a tenant's sessions that match a filter, the newest first.
+func (a *Activities) ListSessions(ctx context.Context, in protocol.SessionsRequest) (protocol.SessionList, error) {
+	list, next, err := a.Store.ListSessions(ctx, in.Tenant, in.SessionFilter, in.Cursor, in.Limit)
+	if err == nil && a.closeListed(ctx, in.Tenant, list) {
+		list, next, err = a.Store.ListSessions(ctx, in.Tenant, in.SessionFilter, in.Cursor, in.Limit)
+	}
+	return protocol.SessionList{Sessions: list, Next: next}, temporalError(err)
+}
+
+// closeListed closes the sessions of a list whose workflows have ended although the store considers them live, so that nobody sees a waiting
+// session that can never continue. It reports whether there were any.
+func (a *Activities) closeListed(ctx context.Context, tenant string, list []protocol.SessionItem) (closed bool) {
+	live := map[string]protocol.SessionItem{}
+	ids := []string{}
+	for _, item := range list {
+		if !item.Status.Final() {
+			live[item.SessionID] = item
+			ids = append(ids, item.SessionID)
+		}
+	}
+	if a.Runs == nil || len(ids) == 0 {
+		return false
+	}
+	ended, err := a.Runs.Ended(ctx, ids)
+	if err != nil {
+		a.Logger.WarnContext(ctx, "it is not known which sessions were ended externally", slog.String("tenant", tenant), slog.String("error", err.Error()))
+		return false
+	}
+	for _, id := range ended {
+		item := live[id]
+		closed = a.closeIfEnded(ctx, tenant, id, item.Status, item.UpdatedAt) || closed
+	}
+	return closed
+}
+
+// auditPageRows is how many rows are read for one page. Most are smaller than a kilobyte.
+const auditPageRows = 100
+
+// ReadAudit returns a page of a tenant's audit rows.
+func (a *Activities) ReadAudit(ctx context.Context, in protocol.AuditRequest) (protocol.AuditPage, error) {
+	page, err := a.readAudit(ctx, in)
+	return page, temporalError(err)
+}
+
+func (a *Activities) readAudit(ctx context.Context, in protocol.AuditRequest) (page protocol.AuditPage, err error) {
+	if page.HeadN, page.HeadHash, err = a.Store.AuditHead(ctx, in.Tenant); err != nil {
+		return page, err
+	}
+	var rows []audit.Row
+	if in.SessionID == "" && in.Since.IsZero() && in.Until.IsZero() {
+		rows, err = a.Store.AuditRows(ctx, in.Tenant, in.After, auditPageRows)
+	} else {
+		rows, err = a.Store.FindAudit(ctx, in.Tenant, in.SessionID, in.Since, in.Until, in.After, auditPageRows)
+	}
+	size := 0
+	for _, row := range rows {
+		if size += sizeOf(row); size > pageBytes && len(page.Rows) > 0 {
+			break
+		}
+		page.Rows = append(page.Rows, row)
+	}
+	page.More = len(page.Rows) < len(rows) || len(rows) == auditPageRows
+	return page, err
 }

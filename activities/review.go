@@ -1,12 +1,17 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -89,4 +94,174 @@ func changedTerms(asked, today jig.Pending, verdict jig.Verdict) (jig.Verdict, *
 		return jig.VerdictAsk, nil
 	}
 	return jig.VerdictAsk, &is
+}
+
+// Show returns the open approval or question of a call and a piece of the call's complete arguments; the approval itself has only a
+// preview of 2 KiB. The error is NOT_FOUND if the call does not wait for a person.
+func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protocol.ShowPage, error) {
+	pending, err := a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
+	if err != nil {
+		return protocol.ShowPage{}, temporalError(err)
+	}
+	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, in.Call)
+	if err != nil {
+		return protocol.ShowPage{}, temporalError(err)
+	}
+	if in.Offset < 0 || in.Offset > len(call.Input) {
+		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the arguments, which have %d bytes", len(call.Input)).WithField("offset"))
+	}
+	if call.Digest != pending.Digest {
+		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeConflict, "call %s has changed since its approval was requested", in.Call).
+			WithHint("look at it again: it needs a new approval"))
+	}
+	to := min(len(call.Input), in.Offset+chunkBytes)
+	page := protocol.ShowPage{Pending: pending, Input: call.Input[in.Offset:to], Size: len(call.Input)}
+	if in.Offset == 0 {
+		pending.Tenant, pending.SessionID = in.Tenant, in.SessionID
+		if page.Similar, err = a.similar(ctx, pending, call.Input); err != nil {
+			return protocol.ShowPage{}, temporalError(err)
+		}
+		if page.Comparison, err = a.Store.Comparison(ctx, pending, a.Now().Add(-protocol.ComparedFor)); err != nil {
+			return protocol.ShowPage{}, temporalError(err)
+		}
+		page.ToSign = toSign(pending)
+	}
+	return page, nil
+}
+
+const (
+	// maxSimilar is the number of earlier decisions that an approval shows.
+	maxSimilar = 3
+	// maxDifference is the maximum size of each difference, in bytes.
+	maxDifference = 16 << 10
+)
+
+// similar returns the latest decisions about other calls of the tool, with the difference between their inputs and this one's.
+func (a *Activities) similar(ctx context.Context, pending jig.Pending, input json.RawMessage) ([]protocol.SimilarDecision, error) {
+	if pending.Kind != jig.PendingApproval {
+		return nil, nil
+	}
+	found, err := a.Store.SimilarDecisions(ctx, pending, maxSimilar)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]protocol.SimilarDecision, len(found))
+	for i, s := range found {
+		_, difference, _ := strings.Cut(preview.Diff("the input", indented(s.Input), indented(input)), "\n")
+		list[i] = protocol.SimilarDecision{
+			SessionID: s.SessionID, Call: s.Call, Answer: s.Answer, By: s.By, At: s.At, Difference: jig.Cut(difference, maxDifference),
+		}
+	}
+	return list, nil
+}
+
+// indented returns indented JSON, or the text itself if it is not JSON.
+func indented(text json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
+	}
+	return b.String()
+}
+
+// toSign returns the claims of the tokens for those answers to a call that have no content.
+func toSign(pending jig.Pending) []protocol.SignedClaims {
+	actions := []string{string(jig.AnswerApprove), string(jig.AnswerDeny)}
+	switch pending.Kind {
+	case jig.PendingQuestion:
+		actions = []string{token.ActionAnswer}
+	case jig.PendingReconcile:
+		actions = []string{token.ActionReconcile}
+	case jig.PendingApproval:
+	}
+	list := make([]protocol.SignedClaims, len(actions))
+	for i, action := range actions {
+		list[i] = protocol.SignedClaims{
+			Audience: []string{token.Audience}, Tenant: pending.Tenant, Action: action, Session: pending.SessionID, Call: pending.Call, Digest: pending.Digest,
+		}
+	}
+	return list
+}
+
+// maxListed is how many approvals fit on a page. Each preview has up to 2 KiB.
+const maxListed = 40
+
+// ListPending returns a page of the calls that wait for a person and match a filter, oldest first.
+func (a *Activities) ListPending(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalList, error) {
+	if in.Limit <= 0 || in.Limit > maxListed {
+		in.Limit = maxListed
+	}
+	if in.Filter.For == "" {
+		list, next, err := a.Store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+		return protocol.ApprovalList{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
+	}
+	page, err := a.decidable(ctx, in)
+	return page, temporalError(err)
+}
+
+// pagesSifted limits how many pages are searched for approvals that a principal may decide. The cursor says where to continue.
+const pagesSifted = 25
+
+// decidable returns a page of the calls that a principal may decide and has not decided yet. The page may be incomplete even if more
+// follow.
+func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalList, error) {
+	settings, err := a.Tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return protocol.ApprovalList{}, err
+	}
+	who := settings.Person(in.Filter.For)
+	page := protocol.ApprovalList{Approvals: []jig.Pending{}, Next: in.Cursor}
+	for range pagesSifted {
+		var list []jig.Pending
+		if list, page.Next, err = a.Store.ListPending(ctx, in.Tenant, in.Filter, page.Next, in.Limit-len(page.Approvals)); err != nil {
+			return page, err
+		}
+		for _, p := range list {
+			if approval.MayDecide(p, who, settings.Reconcilers, a.Now()) {
+				page.Approvals = append(page.Approvals, p)
+			}
+		}
+		if page.Next == "" || len(page.Approvals) >= in.Limit {
+			break
+		}
+	}
+	page.Approvals = a.withoutEnded(ctx, in.Tenant, page.Approvals)
+	return page, nil
+}
+
+// Statistics returns statistics of a tenant's approvals.
+func (a *Activities) Statistics(ctx context.Context, in protocol.StatisticsRequest) (protocol.ApprovalStats, error) {
+	f, err := a.Store.Statistics(ctx, in.Tenant, in.Since)
+	return f, temporalError(err)
+}
+
+// Record returns a call with its result and a piece of its input. A large result is a preview; the result's last artifact is the whole
+// one. The error is NOT_FOUND if the tenant has no such session, or the session no such call.
+func (a *Activities) Record(ctx context.Context, in protocol.RecordRequest) (protocol.RecordPage, error) {
+	_, calls, err := a.Store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
+	if err != nil {
+		return protocol.RecordPage{}, temporalError(err)
+	}
+	if len(calls) == 0 {
+		return protocol.RecordPage{}, temporalError(jig.Errorf(jig.CodeNotFound, "session %s has no call %s", in.SessionID, in.Call).
+			WithField("call").WithHint("`jig status SESSION` lists its calls"))
+	}
+	call := calls[0]
+	if in.Offset < 0 || in.Offset > len(call.Input) {
+		return protocol.RecordPage{}, temporalError(jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the input, which has %d bytes",
+			len(call.Input)).WithField("offset"))
+	}
+	to := min(len(call.Input), in.Offset+chunkBytes)
+	return protocol.RecordPage{Record: recordOf(call), Input: call.Input[in.Offset:to], Size: len(call.Input)}, nil
+}
+
+// recordOf returns the record of a call without its input.
+func recordOf(call jig.Call) protocol.CallRecord {
+	return protocol.CallRecord{
+		SessionID: call.SessionID, ClientID: jig.ClientID(call.SessionID), Call: call.ID, Tool: call.Tool, Version: call.Version,
+		Frame: call.Frame, Child: call.Child, Verdict: call.Verdict, Reasons: call.Reasons, Status: call.Status, Digest: call.Digest,
+		Attempt:  call.Fence,
+		EditedBy: call.EditedBy, CreatedAt: call.CreatedAt, StartedAt: call.StartedAt, FinishedAt: call.FinishedAt,
+		DurationMS: call.Duration().Milliseconds(), Result: callState(call).Result,
+	}
 }

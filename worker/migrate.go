@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -34,4 +35,15 @@ func missing(name, what string) error {
 	return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it is the URL of the database, with %s", name, what).WithField(name).
 		WithHint("`make dev` and jig-dev start a database and write its URL to " + client.DevEnvFile + ", which is found in this folder and those above it; " +
 			"elsewhere, set " + client.EnvDevEnv + " to the file's path")
+}
+
+// MarkRestored marks the open calls that may have run since the backup was made from which the database was restored. If dry is true, it
+// only lists them. It needs no connection to Temporal.
+func MarkRestored(ctx context.Context, s Settings, logger *slog.Logger, dry bool) ([]store.Restored, error) {
+	db, err := openStore(ctx, s, nil, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return db.MarkRestored(ctx, dry)
 }

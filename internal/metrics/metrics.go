@@ -1,8 +1,24 @@
+// Package metrics counts what a worker does and serves the counts to Prometheus. It has two kinds of metrics. Those of the process count
+// what this process has stored, asked or sent since it started, so that the sum over all workers counts everything once. Those of the store
+// describe what all workers share: open sessions, approvals, budgets, the backlog. Every worker reports the same, so take their maximum.
+//
+// A label has few values: those of a fixed list, or at most as many as a constant of this package says. Further values share the label
+// (other).
 package metrics
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/jig-run/jig"
 )
 
 // Scope says over how many workers a metric counts.
@@ -122,3 +138,101 @@ func (e *exported) own(f Family) { e.families = append(e.families, f) }
 
 // Families lists jig's own metrics, without those of Go, the process and Temporal's SDK.
 func (e *exported) Families() []Family { return e.families }
+
+// Bounds of labels: how many tenants, models, limits and rules have series of their own. Tools that are written in Go always have;
+// maxTools bounds the others, which come from documents.
+const (
+	maxTenants = 500
+	maxTools   = 200
+	maxModels  = 100
+	maxLimits  = 500
+	maxRules   = 1_000
+)
+
+const (
+	// other is the label that all names beyond a bound share.
+	other = "(other)"
+	// none is the label of calls of tools that do not exist, whose names models make up, and of requests for operations that do not exist.
+	none = "(none)"
+)
+
+// names bounds the values of a label: the first ones are kept, all others become other.
+type names struct {
+	mu   sync.RWMutex
+	max  int
+	seen map[string]bool
+}
+
+func newNames(most int) *names { return &names{max: most, seen: map[string]bool{}} }
+
+// keep makes sure that names are never replaced. They do not count for the bound.
+func (n *names) keep(names []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range names {
+		if !n.seen[name] {
+			n.seen[name] = true
+			n.max++
+		}
+	}
+}
+
+// of returns the value of the label for a name.
+func (n *names) of(name string) string {
+	n.mu.RLock()
+	known, full := n.seen[name], len(n.seen) >= n.max
+	n.mu.RUnlock()
+	if known {
+		return name
+	}
+	if full {
+		return other
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.seen[name] && len(n.seen) >= n.max {
+		return other
+	}
+	n.seen[name] = true
+	return name
+}
+
+// Serve serves the metrics at /metrics on address until stop is called. If address is empty, it does nothing. Errors name the setting from
+// which the address comes.
+func (e *exported) Serve(ctx context.Context, setting, address string, logger *slog.Logger) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "metrics cannot be served at %s: %w", address, err).WithField(setting).
+			WithHint("use a free host:port, e.g. 127.0.0.1:9464; without the setting no metrics are served")
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{
+		ErrorLog: scrapeLog{ctx: ctx, logger: logger}, ErrorHandling: promhttp.ContinueOnError, Registry: e.registry,
+	}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: readTimeout}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.ErrorContext(ctx, "metrics are no longer served", slog.Any("error", err))
+		}
+	}()
+	logger.InfoContext(ctx, "metrics are served", slog.String("address", listener.Addr().String()))
+	return func() {
+		_ = server.Close()
+		<-served
+	}, nil
+}
+
+// scrapeLog logs the errors of scrapes that could not read all metrics.
+type scrapeLog struct {
+	ctx    context.Context //nolint:containedctx // promhttp.Logger passes no context
+	logger *slog.Logger
+}
+
+func (l scrapeLog) Println(v ...any) {
+	l.logger.WarnContext(l.ctx, "a scrape could not read all metrics", slog.Any("error", v))
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -263,3 +264,91 @@ func why(err error) string {
 
 // maxReason limits the length of a reason, in characters.
 const maxReason = 500
+
+// Set holds the policies of a tenant. The rules of all policies are evaluated on every call, and the strictest wins, whichever document it is
+// in. An empty set means the base rules alone. A set is immutable and safe for concurrent use.
+type Set []*Rules
+
+// NewSet makes a set of policies. Their order has no meaning.
+func NewSet(list ...*Rules) Set {
+	s := Set(slices.Clone(list))
+	slices.SortFunc(s, func(a, b *Rules) int { return cmp.Compare(a.Version(), b.Version()) })
+	return s
+}
+
+// Version returns the policy version that rulings carry: the versions of all documents, or [BaseVersion] for the base rules.
+func (s Set) Version() string {
+	if len(s) == 0 {
+		return BaseVersion
+	}
+	versions := make([]string, len(s))
+	for i, r := range s {
+		versions[i] = r.Version()
+	}
+	return strings.Join(versions, " ")
+}
+
+// Rule returns the verdict of these policies on a call; see [Rules.Rule]. It returns an error if ctx ended before all rules were evaluated,
+// because the result of an interrupted rule is not known.
+func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Ruling, error) {
+	x := s.Explain(ctx, tool, call, session, now)
+	if err := ctx.Err(); err != nil {
+		return Ruling{}, fmt.Errorf("evaluate the policies: %w", err)
+	}
+	return x.Ruling, nil
+}
+
+// Explain is like [Set.Rule] and also returns the base verdict and the rules that led to the ruling. It does not check whether ctx has ended.
+func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
+	start := baseVerdict(tool)
+	start.trace(tool, call)
+	x := Explanation{Base: start.ruling()}
+	for _, r := range s {
+		x.Spoken = append(x.Spoken, r.speak(ctx, tool, call, session, now)...)
+	}
+	slices.SortStableFunc(x.Spoken, func(a, b Spoken) int {
+		return cmp.Or(cmp.Compare(b.strictness(), a.strictness()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule))
+	})
+	x.Ruling = Ruling{Verdict: decide(start, x.Spoken), PolicyVersion: s.Version()}
+	if x.Verdict == start.verdict {
+		x.Reasons = slices.Clone(start.reasons)
+	}
+	for _, spoken := range x.Spoken {
+		reason := fmt.Sprintf("policy %s, rule %s: %s", spoken.Policy, spoken.Rule, spoken.Reason)
+		if spoken.counts() && spoken.Verdict != x.Verdict {
+			reason += fmt.Sprintf(" (says %s, overruled)", spoken.Verdict)
+		}
+		x.Reasons = append(x.Reasons, reason)
+	}
+	if x.Verdict == jig.VerdictAsk {
+		ask(&x.Ruling, x.Spoken)
+	}
+	if asks := start.asksUntraced(x.Spoken); asks && x.Verdict != jig.VerdictDeny {
+		x.Reasons = append(x.Reasons, start.untraced...)
+		if way := start.wayOut(x.Spoken); way != "" {
+			x.Reasons = append(x.Reasons, way)
+		}
+		x.Ruling.Base, x.Person = false, true
+	}
+	x.Person = x.Person || slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed && s.counts() })
+	return x
+}
+
+// Ruling is a verdict with its reasons, which are shown to people.
+type Ruling struct {
+	Verdict jig.Verdict `json:"verdict"`
+	Reasons []string    `json:"reasons"`
+	// PolicyVersion is <name>@<content hash> of the policy that decided. If only the base rules applied, it is their hash.
+	PolicyVersion string `json:"policy_version"`
+	// Expires is how long the approval waits before it expires; zero means the agent's setting. In JSON: nanoseconds.
+	Expires time.Duration `json:"expires,omitempty"`
+	// Terms are the conditions for an approval. They are set when the verdict is ask.
+	Terms jig.Terms `json:"terms,omitzero"`
+	// Base reports that the verdict is ask because of the tool's contract alone: no rule asked for more.
+	Base bool `json:"base,omitempty"`
+	// Person reports that no grant may approve the call, because a rule that asks or denies cannot be evaluated.
+	Person bool `json:"person,omitempty"`
+	// Held says why nothing can be decided now: a policy cannot be read. Until it can be read, the call neither runs nor asks, and the
+	// other fields have no meaning.
+	Held string `json:"held,omitempty"`
+}

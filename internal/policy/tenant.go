@@ -128,3 +128,44 @@ func withOperator(a jig.Approvers, operator string) jig.Approvers {
 	}
 	return a
 }
+
+// ByDefault returns the ruling with the default terms of a tenant: where it has several people, those on whose word the call rests may not decide
+// it, unless a rule lets them (not_requester: false) and none forbids it. Questions are excepted, because the person in the conversation answers
+// them. If the tenant has one person, that person may decide.
+func (r Ruling) ByDefault(s tenancy.Settings, tool jig.Tool, askers []jig.Asker) Ruling {
+	switch {
+	case r.Verdict != jig.VerdictAsk, tool.Implementation == jig.ImplementationPerson:
+		return r
+	case r.Terms.NotRequester:
+		r.Terms.RequesterMay = ""
+		return r
+	}
+	only := s.OnlyPerson("") || slices.ContainsFunc(askers, func(a jig.Asker) bool { return s.OnlyPerson(a.Principal) })
+	if only {
+		r.Terms.RequesterMay = ""
+	}
+	r.Terms.NotRequester = !only && r.Terms.RequesterMay == ""
+	r.Terms.ByDefault = r.Terms.NotRequester
+	return r
+}
+
+// ask makes the ruling ask, on the combined terms of all ask rules that apply: each rule's requirement, the shortest times and the strictest
+// outcome. The rules must be ordered by policy and name.
+func ask(ruling *Ruling, spoken []Spoken) {
+	ruling.Verdict, ruling.Base, ruling.Expires, ruling.Terms = jig.VerdictAsk, true, 0, jig.Terms{}
+	for _, s := range spoken {
+		if s.Verdict == jig.VerdictRun { // it adds nothing, whether it holds or fails
+			continue
+		}
+		ruling.Base = false
+		if s.Verdict != jig.VerdictAsk {
+			continue
+		}
+		terms := s.rule.Terms(s.Policy)
+		if s.Failed {
+			terms.RequesterMay = ""
+		}
+		ruling.Terms = approval.Stricter(ruling.Terms, terms)
+		ruling.Expires = approval.Sooner(ruling.Expires, time.Duration(s.rule.Expires))
+	}
+}

@@ -1,3 +1,5 @@
+// Package meter asks models within the budgets of tenants: it reserves the most that a request may cost, asks the model, and charges what the
+// answer really used. It does the same for calls of tools that have a price.
 package meter
 
 import (
@@ -7,6 +9,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -275,3 +278,38 @@ func inputTokens(r chat.Request) int64 {
 
 // tokens estimates the tokens of a text of n bytes.
 func tokens(n int) int64 { return int64((n + bytesPerToken - 1) / bytesPerToken) }
+
+// turns lets requests with the same key wait for each other. The reservation of a second one would replace that of the first. The zero value is
+// ready to use.
+type turns struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{}
+}
+
+// wait returns when no other request with this key is being answered. The caller calls done after its own.
+func (t *turns) wait(ctx context.Context, key string) (done func(), err error) {
+	for {
+		t.mu.Lock()
+		before, busy := t.busy[key]
+		if !busy {
+			if t.busy == nil {
+				t.busy = map[string]chan struct{}{}
+			}
+			mine := make(chan struct{})
+			t.busy[key] = mine
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				delete(t.busy, key)
+				t.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, jig.Errorf(jig.CodeCanceled, "waiting for the answer to another question of the call: %w", ctx.Err())
+		}
+	}
+}

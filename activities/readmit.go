@@ -7,8 +7,107 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/tenancy"
 )
+
+// readmit puts a call through admission again because what would run differs from what was admitted: the tool's contract changed,
+// the call would change something else than was shown, or the call has no valid approval.
+func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, previews *previews) (Ran, bool, error) {
+	if call.Status == jig.CallWaiting && call.Version == tool.Version {
+		ran, err := a.asked(ctx, call)
+		return ran, false, err
+	}
+	return a.admitAgain(ctx, session, call, tool, previews)
+}
+
+// admitAgain puts a call through admission again, even if it waits and its tool has not changed.
+func (a *Activities) admitAgain(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, previews *previews) (Ran, bool, error) {
+	fresh := call
+	fresh.Preview, previews.before = nil, call
+	var approval *jig.Pending
+	gone, err := a.gone(ctx, call.Tenant, tool)
+	if err != nil {
+		return Ran{}, false, err
+	}
+	failed := allowed(tool, session) // the contract may require more than it did before
+	if gone {
+		failed = a.noTool(ctx, call.Tenant, tool.Name)
+	}
+	if failed == nil {
+		failed = a.normalize(ctx, session, tool, call.Input, &fresh)
+	}
+	if failed == nil {
+		failed = a.checkQuestion(tool, fresh.Input)
+	}
+	if failed != nil {
+		refuse(&fresh, failed)
+	} else {
+		cover := a.newGrantMatcher(session)
+		if fresh.Version == call.Version && bytes.Equal(fresh.Input, call.Input) {
+			cover.origins.earlier = call.Flow
+		}
+		if approval, err = a.decideWith(ctx, cover, tool, &fresh, a.confirmAgain, previews); err != nil {
+			return Ran{}, false, err
+		}
+		if fresh.PolicyVersion == ledger.VersionUnreadable && !fresh.Status.Final() {
+			return held(call, fresh.Reasons[0]), false, nil
+		}
+	}
+	stored, err := a.Store.Readmit(ctx, call, fresh, approval)
+	if err != nil {
+		return Ran{}, false, err
+	}
+	if approval != nil {
+		a.Tracing.Asked(ctx, session, *approval)
+	}
+	if stored.Status == jig.CallWaiting || stored.Status == jig.CallUnknown {
+		ran, err := a.asked(ctx, stored)
+		return ran, false, err
+	}
+	if stored.Status == jig.CallReserved {
+		return Ran{}, true, nil
+	}
+	return result(stored), false, nil
+}
+
+// deniedNow reports whether a reserved call must not begin: policy or the tenant denies it now, or its row says that it may run although
+// nothing ever allowed that. held is the reason if the answer cannot be determined now.
+func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (denied bool, held string, err error) {
+	if call.Status != jig.CallReserved {
+		return false, "", nil
+	}
+	if tool.Permission == jig.PermissionDestructive && call.Verdict == jig.VerdictRun {
+		return true, "", nil // admission never allows such a call: the row was changed, so a person decides
+	}
+	if gone, err := a.gone(ctx, call.Tenant, tool); gone || err != nil {
+		return gone, "", err
+	}
+	if allowed(tool, session) != nil {
+		return true, "", nil //nolint:nilerr // the error means that the call is denied
+	}
+	ruling, err := a.Policy.Rule(ctx, tool, call, session, a.Now())
+	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun {
+		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
+	}
+	if ruling.PolicyVersion != call.PolicyVersion {
+		settings, err := a.Tenants.Settings(ctx, call.Tenant)
+		if err != nil || !settings.Proof.Stronger(ruling.Terms.Proof).AtLeast(jig.ProofKey) {
+			return false, "", err
+		}
+	}
+	// By policy a person must approve the call, but its row says that it may run. Either policy let it run when it was admitted, or a person
+	// confirmed it, or somebody changed the row. Under newer policies that cannot be told apart, so there it only matters where a key is demanded.
+	if ruling, err = a.Policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
+		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
+	}
+	asked := call
+	asked.Status, asked.Verdict = jig.CallWaiting, jig.VerdictAsk
+	if tool.Confirm {
+		err = a.confirm(ctx, session, tool, &asked, ruling)
+	}
+	return asked.Status != jig.CallReserved, "", err // confirm may finish the call without running it; that does not permit it to run
+}
 
 // outdated returns why the approval of a call that is about to begin does not count any more; "" if it does. running is the call as it would run,
 // with its digest.

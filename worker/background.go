@@ -5,14 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/jig-run/jig/internal/metrics"
+	"github.com/jig-run/jig/internal/notify"
+	"github.com/jig-run/jig/internal/outbound"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Times of the sweeper. docs/timeouts.md has the same values in a table, and a test compares the two.
@@ -101,4 +109,69 @@ func (s sweeper) sweep(ctx context.Context, at time.Time) error {
 // sweepID returns the id of the sweep of a minute. All workers of a task queue use the same, so that only one of them sweeps.
 func sweepID(queue string, at time.Time) string {
 	return fmt.Sprintf("jig-sweep-%s-%s", queue, at.UTC().Truncate(sweepEvery).Format("20060102T1504"))
+}
+
+// newDispatcher returns the dispatcher that sends stored notices to the webhooks in the tenants' settings.
+func newDispatcher(
+	db *store.DB, settings func(ctx context.Context, tenant string) (tenancy.Settings, error), s Settings,
+	m *metrics.Metrics, logger *slog.Logger,
+) *notify.Dispatcher {
+	mailer, err := s.mailer()
+	if err != nil { // the settings were checked
+		logger.Error("mail cannot be sent", slog.Any("error", err))
+	}
+	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback)})
+	return &notify.Dispatcher{
+		Outbox:   db,
+		Settings: settings,
+		Sender:   sender,
+		Teller:   notify.People{Chats: sender, Mailer: mailer, PublicURL: s.PublicURL},
+		Counted:  m.Delivered,
+		Logger:   logger,
+	}
+}
+
+// Limits of a webhook connection.
+const (
+	webhookIdleTimeout = 30 * time.Second
+	webhookHeaderBytes = 16 << 10
+)
+
+// webhookTransport returns a guarded transport, because people who may write a tenant's document must not reach the worker's own network.
+func webhookTransport(allowLoopback bool) *http.Transport {
+	t := outbound.Transport(outbound.Options{AllowLoopback: allowLoopback})
+	t.ForceAttemptHTTP2 = true
+	t.IdleConnTimeout = webhookIdleTimeout
+	t.MaxResponseHeaderBytes = webhookHeaderBytes
+	return t
+}
+
+// poolOf reads the state of a store's connections.
+func poolOf(db *store.DB) func() metrics.Pool {
+	return func() metrics.Pool { return metrics.Pool(db.PoolStats()) }
+}
+
+// backlogsOf reads from Temporal how many tasks of a task queue wait for a worker.
+func backlogsOf(temporal sdk.Client, s Settings) func(ctx context.Context) ([]metrics.Backlog, error) {
+	kinds := []struct {
+		name string
+		kind enumspb.TaskQueueType
+	}{{"workflow", enumspb.TASK_QUEUE_TYPE_WORKFLOW}, {"activity", enumspb.TASK_QUEUE_TYPE_ACTIVITY}}
+	return func(ctx context.Context) ([]metrics.Backlog, error) {
+		backlogs := make([]metrics.Backlog, 0, len(kinds))
+		for _, k := range kinds {
+			described, err := temporal.WorkflowService().DescribeTaskQueue(ctx, &workflowservicepb.DescribeTaskQueueRequest{
+				Namespace: s.Temporal.Temporal.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: s.Temporal.TaskQueue},
+				TaskQueueType: k.kind, ReportStats: true,
+			})
+			if err != nil {
+				return nil, fmt.Errorf("reading the backlog of the task queue: %w", err)
+			}
+			stats := described.GetStats()
+			backlogs = append(backlogs, metrics.Backlog{
+				Type: k.name, Tasks: stats.GetApproximateBacklogCount(), Age: stats.GetApproximateBacklogAge().AsDuration(),
+			})
+		}
+		return backlogs, nil
+	}
 }
