@@ -58,15 +58,9 @@ func arrows() map[string][]string {
 		"internal/dataflow":       {"internal/argument", "internal/clip"},
 		"internal/identity":       {".", "internal/visible"},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity", "internal/strictjson"},
-		// What API keys look like and allow. Only the server and its store know them.
-		"internal/identity/apikey": {".", "internal/identity", "internal/identity/secret"},
-		"internal/identity/vouch":  {".", "internal/protocol"},
-		// Tokens for pages of other sites, and logins with a browser. Only the server and its store know them.
-		"internal/identity/embed": {".", "internal/identity", "internal/identity/apikey", "internal/identity/secret"},
-		"internal/identity/login": {"internal/identity/secret"},
-		// What happened with credentials.
-		"internal/identity/history": {},
-		"internal/identity/secret":  {},
+		// API keys, logins and embed tokens. Only the server and its store know them.
+		"internal/identity/credential": {".", "internal/identity"},
+		"internal/identity/vouch":      {".", "internal/protocol"},
 		// What identity providers say about people. Only the server knows them.
 		"internal/identity/openid": {".", "internal/strictjson"},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
@@ -84,7 +78,7 @@ func arrows() map[string][]string {
 		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
 		// The operations of the API as values, for whoever serves or calls them.
-		"internal/api": {".", "internal/identity/apikey", "internal/protocol"},
+		"internal/api": {".", "internal/identity/credential", "internal/protocol"},
 
 		// Documents become values of the domains.
 		"spec": {
@@ -139,7 +133,7 @@ func arrows() map[string][]string {
 		"internal/notify":    {".", "internal/approval", "internal/jsontext", "internal/notify/outbox", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
-			"internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/notify/outbox", "internal/plan", "internal/preview", "internal/protocol",
+			"internal/identity", "internal/identity/credential", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/notify/outbox", "internal/plan", "internal/preview", "internal/protocol",
 			"internal/ratelimit",
 			"internal/stored", "internal/suggest",
 		},
@@ -158,7 +152,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol", "internal/strictjson"},
 		"starter": {
 			".", "client", "internal/approval", "internal/argument", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
-			"internal/identity", "internal/identity/history", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/strictjson", "internal/suggest", "internal/tenancy",
+			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/strictjson", "internal/suggest", "internal/tenancy",
 			"internal/scaffold", "internal/toolname", "internal/visible", "spec",
 		},
 		// New projects. The project itself is a program like those of users.
@@ -167,22 +161,22 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/api", "internal/audit", "internal/bundle", "internal/cache", "internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
+			".", "client", "internal/api", "internal/audit", "internal/bundle", "internal/cache", "internal/identity", "internal/identity/credential", "internal/identity/openid", "internal/jsontext",
 			"internal/preview", "internal/protocol", "internal/stored", "internal/strictjson", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},
 		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
-		"internal/remote": {".", "client", "internal/api", "internal/identity", "internal/identity/apikey", "internal/identity/history", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
+		"internal/remote": {".", "client", "internal/api", "internal/identity", "internal/identity/credential", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
 		// The command line's logins at the identity provider of a server.
 		"internal/remote/signin": {"."},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
-			".", "activities", "client", "internal/httpapi", "internal/identity", "internal/identity/apikey", "internal/identity/openid", "internal/identity/vouch",
+			".", "activities", "client", "internal/httpapi", "internal/identity", "internal/identity/credential", "internal/identity/openid", "internal/identity/vouch",
 			"internal/metrics", "internal/protocol", "internal/setting", "internal/store", "internal/telemetry", "internal/tenancy/current",
 		},
 		"cmd/jig": {
-			".", "client", "internal/duration", "internal/identity/apikey", "internal/identity/vouch", "internal/selfcheck", "internal/setting", "internal/store",
+			".", "client", "internal/duration", "internal/identity/credential", "internal/identity/vouch", "internal/selfcheck", "internal/setting", "internal/store",
 			"server", "starter", "worker",
 		},
 		"bundles": {".", "spec"},

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -19,12 +19,12 @@ import (
 // key makes an API key of ana's, which another key may have made, and returns its id.
 func (f *front) key(t *testing.T, madeWith string) string {
 	t.Helper()
-	_, id, hash := apikey.New()
-	k := apikey.Key{Tenant: f.tenant, ID: id, Principal: "ana", Scopes: apikey.Scopes()}
+	_, id, hash := credential.KeyForm.New()
+	k := credential.Credential{Tenant: f.tenant, ID: id, Kind: identity.KindAPIKey, Principal: "ana", Scopes: credential.Scopes()}
 	if madeWith != "" {
-		k.MadeWith = identity.CredentialRef{Kind: "api_key", ID: madeWith}
+		k.MadeWith = identity.CredentialRef{Kind: identity.KindAPIKey, ID: madeWith}
 	}
-	_, err := storetest.Server(t).CreateAPIKey(t.Context(), k, hash)
+	_, err := storetest.Server(t).CreateCredential(t.Context(), credential.New{Credential: k, Hash: hash})
 	require.NoError(t, err)
 	return id
 }
@@ -49,7 +49,7 @@ func TestSchedule_EndsWithItsCredential(t *testing.T) {
 	child := protocol.Mandate{Credential: protocol.MandateKey + f.key(t, parent)}
 	listed := protocol.Mandate{Persons: []string{"ana"}}
 	require.NoError(t, f.fires(t, child, true))
-	require.NoError(t, storetest.Server(t).RevokeAPIKey(t.Context(), f.tenant, parent, "ben"))
+	require.NoError(t, storetest.Server(t).RevokeCredential(t.Context(), f.tenant, identity.CredentialRef{Kind: identity.KindAPIKey, ID: parent}, "ben"))
 	err := f.fires(t, child, true)
 	require.ErrorContains(t, err, "mandate has ended")
 	require.NotEmpty(t, f.refusals(t, "mandate has ended"))

@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/server"
 )
 
@@ -61,8 +61,8 @@ func (b *bench) apiServers(ctx context.Context, tenant string, n int, flags ...s
 	if err != nil {
 		return nil, "", err
 	}
-	key, _, err = server.CreateAPIKey(ctx, settings, slog.New(slog.DiscardHandler), apikey.Key{
-		Tenant: tenant, Principal: "bench", Scopes: []string{apikey.ScopeRead, apikey.ScopeRun, apikey.ScopeDecide},
+	key, _, err = server.CreateAPIKey(ctx, settings, slog.New(slog.DiscardHandler), credential.Credential{
+		Tenant: tenant, Principal: "bench", Scopes: []string{credential.ScopeRead, credential.ScopeRun, credential.ScopeDecide},
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("make an API key: %w", err)

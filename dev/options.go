@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/dev/internal/port"
 	"github.com/jig-run/jig/dev/internal/stack"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/server"
 	"github.com/jig-run/jig/worker"
@@ -159,8 +159,8 @@ func (o *options) startServer(ctx context.Context, r *running, logger *slog.Logg
 	settings.DevLogin = settings.PublicURL == "" && !settings.BehindProxy
 	began := time.Now()
 	o.progress("starting the server", 0)
-	r.key, _, err = server.ReplaceAPIKey(ctx, settings, logger, apikey.Key{
-		Tenant: jig.DefaultTenant, Name: "jig-dev", Principal: "dev", Scopes: apikey.Scopes(),
+	r.key, _, err = server.ReplaceAPIKey(ctx, settings, logger, credential.Credential{
+		Tenant: jig.DefaultTenant, Name: "jig-dev", Principal: "dev", Scopes: credential.Scopes(),
 	})
 	if err == nil {
 		r.server, err = server.Start(ctx, settings, logger)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
@@ -18,7 +18,7 @@ func TestBundles_DocumentsAreReadBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	tenant := storetest.Tenant(t)
-	key := r.key(t, tenant, 0, apikey.ScopeRead).Name
+	key := r.key(t, tenant, 0, credential.ScopeRead).Name
 	r.install(t, tenant, "notes", "notes-agent")
 	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "agent", "notes-agent", "v2", []byte("own")))
 	read := func(path string, answer any) {

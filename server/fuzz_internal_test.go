@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/selfcheck"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -52,7 +52,7 @@ func TestOperations_SurviveBrokenRequests(t *testing.T) {
 	r := newRig(t)
 	tenant := storetest.Tenant(t)
 	f := &fuzz{t: t, rig: r, random: rand.New(rand.NewPCG(*fuzzSeed, 0)), ids: r.furnish(t, tenant)}
-	f.key = r.key(t, tenant, 0, apikey.Scopes()...).Name
+	f.key = r.key(t, tenant, 0, credential.Scopes()...).Name
 	text, err := httpapi.Document()
 	require.NoError(t, err)
 	f.document, err = selfcheck.Parse(text)
@@ -62,7 +62,7 @@ func TestOperations_SurviveBrokenRequests(t *testing.T) {
 	before := heap()
 	for _, op := range f.document.Operations() {
 		r.schedule(t, tenant, f.ids["schedule"]) // an operation may have deleted it
-		f.ids["key"] = r.key(t, tenant, 0, apikey.ScopeRead).ID
+		f.ids["key"] = r.key(t, tenant, 0, credential.ScopeRead).ID
 		reached := 0
 		for n := range *fuzzRequests {
 			request := f.base(op)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/selfcheck"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -20,11 +20,11 @@ func TestIsolation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	victim, thief := storetest.Tenant(t), storetest.Tenant(t)
-	owner, other := r.key(t, victim, 0, apikey.Scopes()...), r.key(t, thief, 0, apikey.Scopes()...)
-	revoked, expired := r.key(t, victim, 0, apikey.Scopes()...), r.key(t, victim, time.Millisecond, apikey.Scopes()...)
-	require.NoError(t, r.store.RevokeAPIKey(t.Context(), victim, revoked.ID, ""))
+	owner, other := r.key(t, victim, 0, credential.Scopes()...), r.key(t, thief, 0, credential.Scopes()...)
+	revoked, expired := r.key(t, victim, 0, credential.Scopes()...), r.key(t, victim, time.Millisecond, credential.Scopes()...)
+	require.NoError(t, r.store.RevokeCredential(t.Context(), victim, revoked.Ref(), ""))
 	scoped := map[string]string{}
-	for _, scope := range apikey.Scopes() {
+	for _, scope := range credential.Scopes() {
 		scoped[scope] = r.key(t, victim, 0, scope).Name
 	}
 	r.furnish(t, thief)

@@ -9,13 +9,14 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/store"
 )
 
 // CreateAPIKey makes an API key with the given properties and stores its hash. It returns the key's text, which cannot be found again.
-func CreateAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apikey.Key) (text string, created apikey.Key, err error) {
-	if err := k.Check(time.Now()); err != nil {
+func CreateAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k credential.Credential) (text string, created credential.Credential, err error) {
+	k.Kind = identity.KindAPIKey
+	if err := k.CheckKey(time.Now()); err != nil {
 		return "", k, err
 	}
 	err = withStore(ctx, s, logger, func(db *store.DB) error {
@@ -29,15 +30,15 @@ func CreateAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apikey
 		k.Maker = jig.MakerOperator
 		k.Persons = settings.Persons(k.Link())
 		var hash []byte
-		text, k.ID, hash = apikey.New()
-		created, err = db.CreateAPIKey(ctx, k, hash)
+		text, k.ID, hash = credential.KeyForm.New()
+		created, err = db.CreateCredential(ctx, credential.New{Credential: k, Hash: hash})
 		return err
 	})
 	return text, created, err
 }
 
 // ReplaceAPIKey is like [CreateAPIKey], but first revokes all keys of the tenant with the same name.
-func ReplaceAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apikey.Key) (text string, created apikey.Key, err error) {
+func ReplaceAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k credential.Credential) (text string, created credential.Credential, err error) {
 	err = withStore(ctx, s, logger, func(db *store.DB) error { return db.RevokeAPIKeysNamed(ctx, k.Tenant, k.Name) })
 	if err != nil {
 		return "", k, err
@@ -46,9 +47,9 @@ func ReplaceAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apike
 }
 
 // APIKeys lists a tenant's API keys, the oldest first, including those that are no longer valid.
-func APIKeys(ctx context.Context, s Settings, logger *slog.Logger, tenant string) (keys []apikey.Key, err error) {
+func APIKeys(ctx context.Context, s Settings, logger *slog.Logger, tenant string) (keys []credential.Credential, err error) {
 	err = withStore(ctx, s, logger, func(db *store.DB) error {
-		keys, err = db.APIKeys(ctx, tenant)
+		keys, err = db.Credentials(ctx, tenant, identity.KindAPIKey)
 		return err
 	})
 	return keys, err
@@ -56,13 +57,15 @@ func APIKeys(ctx context.Context, s Settings, logger *slog.Logger, tenant string
 
 // RevokeAPIKey ends a key. Requests that use it are refused from then on, and its open streams end within a second.
 func RevokeAPIKey(ctx context.Context, s Settings, logger *slog.Logger, tenant, id string) error {
-	return withStore(ctx, s, logger, func(db *store.DB) error { return db.RevokeAPIKey(ctx, tenant, id, "") })
+	return withStore(ctx, s, logger, func(db *store.DB) error {
+		return db.RevokeCredential(ctx, tenant, identity.CredentialRef{Kind: identity.KindAPIKey, ID: id}, "")
+	})
 }
 
 // Dependents returns what ends with an API key, besides the key itself. If Temporal cannot be reached, it warns and leaves out schedules.
 func Dependents(ctx context.Context, s Settings, logger *slog.Logger, tenant, key string) (list []identity.Dependent, err error) {
 	err = withStore(ctx, s, logger, func(db *store.DB) error {
-		o := httpapi.Options{Keys: db, Embeds: db, Logins: db, Tenants: tenants(db, s)}
+		o := httpapi.Options{Credentials: db, Tenants: tenants(db, s)}
 		c, err := client.Dial(ctx, client.Options{Temporal: s.Temporal.Temporal, TaskQueue: s.Temporal.TaskQueue})
 		if err != nil {
 			logger.WarnContext(ctx, "schedules cannot be listed", slog.Any("error", err))

@@ -11,15 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // keyOf makes an API key of a principal and returns its text and its id.
 func (r *rig) keyOf(t *testing.T, tenant, principal string, scopes ...string) (text, id string) {
 	t.Helper()
-	text, id, hash := apikey.New()
-	_, err := r.store.CreateAPIKey(t.Context(), apikey.Key{Tenant: tenant, ID: id, Principal: principal, Scopes: scopes}, hash)
+	text, id, hash := credential.KeyForm.New()
+	_, err := r.store.CreateCredential(t.Context(), credential.New{Credential: credential.Credential{
+		Tenant: tenant, ID: id, Kind: identity.KindAPIKey, Principal: principal, Scopes: scopes,
+	}, Hash: hash})
 	require.NoError(t, err)
 	return text, id
 }
@@ -60,9 +63,9 @@ func (r *rig) done(t *testing.T, tenant string) (all []string) {
 func TestSchedules_AreOperatedByTheirPrincipalOrWithOperate(t *testing.T) {
 	t.Parallel()
 	r, tenant := newRig(t), storetest.Tenant(t)
-	carol, carolID := r.keyOf(t, tenant, "carol", apikey.ScopeRun, apikey.ScopeRead)
-	dan, danID := r.keyOf(t, tenant, "dan", apikey.ScopeRun)
-	eve, eveID := r.keyOf(t, tenant, "eve", apikey.ScopeRun, apikey.ScopeOperate)
+	carol, carolID := r.keyOf(t, tenant, "carol", credential.ScopeRun, credential.ScopeRead)
+	dan, danID := r.keyOf(t, tenant, "dan", credential.ScopeRun)
+	eve, eveID := r.keyOf(t, tenant, "eve", credential.ScopeRun, credential.ScopeOperate)
 	status, body := r.does(t, carol, http.MethodPost, "/v1/schedules", `{"name":"payroll","tool":"todo.write","input":{"items":[]},"every":"24h"}`)
 	require.Equal(t, http.StatusCreated, status, body)
 	require.Contains(t, body, `"credential":"api_key:`+carolID+`"`)
@@ -83,7 +86,7 @@ func TestSchedules_AreOperatedByTheirPrincipalOrWithOperate(t *testing.T) {
 	}
 	status, body = r.does(t, eve, http.MethodPost, "/v1/schedules/payroll/pause", `{"note":"a freeze"}`)
 	require.Equal(t, http.StatusOK, status, body)
-	flo, floID := r.keyOf(t, tenant, "flo", apikey.ScopeRun, apikey.ScopeManage)
+	flo, floID := r.keyOf(t, tenant, "flo", credential.ScopeRun, credential.ScopeManage)
 	status, body = r.does(t, eve, http.MethodPost, "/v1/schedules/payroll/take-over", "")
 	require.Equal(t, http.StatusForbidden, status, body)
 	status, body = r.does(t, flo, http.MethodPost, "/v1/schedules/payroll/take-over", "")
@@ -111,7 +114,7 @@ func TestPause_OneRuleForBothOperations(t *testing.T) {
 	session := storetest.Session(t, r.worker, tenant)
 	require.Equal(t, "ana", session.Principal.ID)
 	keys := map[string]string{}
-	for name, scope := range map[string]string{"ana": apikey.ScopeRun, "dan": apikey.ScopeRun, "ben": apikey.ScopeDecide, "eve": apikey.ScopeRead} {
+	for name, scope := range map[string]string{"ana": credential.ScopeRun, "dan": credential.ScopeRun, "ben": credential.ScopeDecide, "eve": credential.ScopeRead} {
 		keys[name], _ = r.keyOf(t, tenant, name, scope)
 	}
 	target := `{"scope":"session","target":"` + session.ID + `"}`

@@ -30,8 +30,8 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/protocol"
@@ -71,15 +71,15 @@ func newRig(t *testing.T, change ...func(*Settings)) *rig {
 }
 
 // key makes an API key. A zero lifetime means that it does not expire.
-func (r *rig) key(t *testing.T, tenant string, lifetime time.Duration, scopes ...string) apikey.Key {
+func (r *rig) key(t *testing.T, tenant string, lifetime time.Duration, scopes ...string) credential.Credential {
 	t.Helper()
-	text, id, hash := apikey.New()
-	k := apikey.Key{Tenant: tenant, ID: id, Principal: "ana", Scopes: scopes}
+	text, id, hash := credential.KeyForm.New()
+	k := credential.Credential{Tenant: tenant, ID: id, Kind: identity.KindAPIKey, Principal: "ana", Scopes: scopes}
 	if lifetime != 0 {
 		at := time.Now().Add(lifetime)
 		k.ExpiresAt = &at
 	}
-	created, err := r.store.CreateAPIKey(t.Context(), k, hash)
+	created, err := r.store.CreateCredential(t.Context(), credential.New{Credential: k, Hash: hash})
 	require.NoError(t, err)
 	created.Name = text // the text is needed, and nobody looks at the name
 	return created
@@ -136,13 +136,13 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	ids["bundle"] = "bnd-" + strings.ToLower(rand.Text())
 	r.install(t, tenant, ids["bundle"], strings.ToLower(rand.Text()))
 	r.schedule(t, tenant, ids["schedule"])
-	ids["key"] = r.key(t, tenant, 0, apikey.ScopeRead).ID
+	ids["key"] = r.key(t, tenant, 0, credential.ScopeRead).ID
 	var hash []byte
-	_, ids["embed_token"], hash = embed.New()
-	_, err = r.store.CreateEmbedToken(t.Context(), embed.Token{
-		Tenant: tenant, ID: ids["embed_token"], Session: ids["session"], Origin: "https://shop.example.com", Principal: "ana",
-		Maker: embed.Maker{Kind: "access_token", ID: "ana"},
-	}, hash, nil)
+	_, ids["embed_token"], hash = credential.EmbedForm.New()
+	_, err = r.store.CreateCredential(t.Context(), credential.New{Credential: credential.Credential{
+		Tenant: tenant, ID: ids["embed_token"], Kind: identity.KindEmbed, Session: ids["session"], Origin: "https://shop.example.com", Principal: "ana",
+		Scopes: credential.EmbedScopes(""), MadeWith: identity.CredentialRef{Kind: identity.KindAccessToken, ID: "ana"},
+	}, Hash: hash})
 	require.NoError(t, err)
 	return ids
 }

@@ -103,7 +103,7 @@ func (s *Server) serve(ctx context.Context) error {
 		Engine: httpapi.Engine{
 			Asker: engine, Sessions: engine, Calls: engine, Reviews: engine, Governance: engine, Records: engine, Documents: engine, Schedules: engine,
 		},
-		Keys: s.store, Logins: s.store, Embeds: s.store, Credentials: s.store, DevLogin: s.settings.DevLogin, PublicURL: s.settings.PublicURL,
+		Credentials: s.store, CredentialLog: s.store, DevLogin: s.settings.DevLogin, PublicURL: s.settings.PublicURL,
 		Tenants: tenants(s.store, s.settings), Bundles: s.store, Log: s.store, Installation: s.store.Installation(), Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
 		Logger: s.logger, Observer: s.metrics, Trace: s.tracing.Handler,
 		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, StartsPerTenant: s.settings.StartsPerTenant, BehindProxy: s.settings.BehindProxy,

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 )
 
 func TestStarts_AreLimitedByTenant(t *testing.T) {
@@ -19,7 +19,7 @@ func TestStarts_AreLimitedByTenant(t *testing.T) {
 	r := newRig(t, func(s *Settings) { s.StartsPerTenant = read.StartsPerTenant })
 	keys := map[string]string{}
 	for _, tenant := range []string{"acme", "globex"} {
-		keys[tenant] = r.key(t, tenant, 0, apikey.DefaultScopes()...).Name
+		keys[tenant] = r.key(t, tenant, 0, credential.DefaultScopes()...).Name
 	}
 	start := func(tenant string, n int) int {
 		body := strings.NewReader(fmt.Sprintf(`{"id":"note-%d","document":"---\nname: a\ndescription: A.\nmodel: script/a\ntools: []\nscript:\n  rules: [{answer: done}]\n---\nA.\n","document_name":"a.md"}`, n))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -60,7 +60,7 @@ func TestRuns_OfARecordedSession(t *testing.T) {
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL()+"/v1/sessions/"+session.ID+"/runs", nil)
 	require.NoError(t, err)
-	request.Header.Set("Authorization", "Bearer "+r.key(t, tenant, 0, apikey.ScopeRead).Name)
+	request.Header.Set("Authorization", "Bearer "+r.key(t, tenant, 0, credential.ScopeRead).Name)
 	answer, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer func() { _ = answer.Body.Close() }()

@@ -11,7 +11,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/toolname"
@@ -73,7 +72,7 @@ JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "crede
 				return err
 			}
 			defer a.server.Close()
-			found := history.Page{Events: []history.CredentialEvent{}}
+			found := identity.CredentialEvents{Events: []identity.CredentialEvent{}}
 			for {
 				page, err := a.server.CredentialEvents(cmd.Context(), kind, principal, found.Next, min(limit-len(found.Events), maxListed))
 				if err != nil {
@@ -134,7 +133,7 @@ func (a *app) connected(needs string) error {
 // maxListed is the maximum number of entries on a page of a server.
 const maxListed = 100
 
-func (a *app) printCredentialEvents(events []history.CredentialEvent) error {
+func (a *app) printCredentialEvents(events []identity.CredentialEvent) error {
 	rows := [][]string{}
 	for _, e := range events {
 		what := strings.TrimSpace(strings.ReplaceAll(e.Kind, "_", " ") + " " + oneLine(e.Reason, 0))

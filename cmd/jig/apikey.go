@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig/internal/duration"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/server"
 	"github.com/jig-run/jig/starter"
 )
@@ -40,7 +40,7 @@ These commands need JIG_SERVER_DATABASE_URL.`,
 }
 
 func createKeyCommand(shell starter.Shell) *cobra.Command {
-	var k apikey.Key
+	var k credential.Credential
 	var expires string
 	c := &cobra.Command{
 		Use:   "create --principal PRINCIPAL",
@@ -64,20 +64,20 @@ calls as its principal.`,
 			if err != nil {
 				return shell.Misuse(err)
 			}
-			return shell.Print(text+"\n", apikey.CreatedKey{Key: created, Text: text})
+			return shell.Print(text+"\n", credential.CreatedKey{Credential: created, Text: text})
 		}),
 	}
 	flags := c.Flags()
 	flags.StringVar(&k.Principal, "principal", "", "principal that the key acts as")
 	flags.StringVar(&k.Name, "name", "", "what the key is for")
-	flags.StringArrayVar(&k.Scopes, "scope", apikey.DefaultScopes(), "what the key may do: "+strings.Join(apikey.Scopes(), ", ")+" (repeatable)")
+	flags.StringArrayVar(&k.Scopes, "scope", credential.DefaultScopes(), "what the key may do: "+strings.Join(credential.Scopes(), ", ")+" (repeatable)")
 	flags.StringVar(&expires, "expires", "", "how long the key is valid, e.g. 12h or 30d (default: until it is revoked)")
 	return c
 }
 
 // keyList is the JSON output of `api-key list`.
 type keyList struct {
-	Keys []apikey.Key `json:"api_keys"`
+	Keys []credential.Credential `json:"api_keys"`
 }
 
 func listKeysCommand(shell starter.Shell) *cobra.Command {
@@ -98,7 +98,7 @@ func listKeysCommand(shell starter.Shell) *cobra.Command {
 }
 
 // tableOfKeys formats keys as a table.
-func tableOfKeys(keys []apikey.Key, now time.Time) string {
+func tableOfKeys(keys []credential.Credential, now time.Time) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "ID\tPRINCIPAL\tSCOPES\tSTATE\tLAST USED\tNAME")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/selfcheck"
 	"github.com/jig-run/jig/internal/setting"
 	"github.com/jig-run/jig/server"
@@ -136,7 +136,7 @@ func prepareIsolation(ctx context.Context, shell starter.Shell, suite *selfcheck
 type keyMaker struct {
 	shell    starter.Shell
 	settings server.Settings
-	made     []apikey.Key
+	made     []credential.Credential
 }
 
 // expired is how long the key is valid that the test needs as an expired one.
@@ -149,17 +149,17 @@ func (m *keyMaker) complete(ctx context.Context, suite *selfcheck.Isolation) err
 		return err
 	}
 	if suite.Other == "" {
-		if suite.Other, err = m.key(ctx, "selftest-"+strings.ToLower(rand.Text())[:8], nil, apikey.Scopes()...); err != nil {
+		if suite.Other, err = m.key(ctx, "selftest-"+strings.ToLower(rand.Text())[:8], nil, credential.Scopes()...); err != nil {
 			return err
 		}
 	}
 	suite.Scoped, suite.Invalid = map[string]string{}, map[string]string{}
-	for _, scope := range apikey.Scopes() {
+	for _, scope := range credential.Scopes() {
 		if suite.Scoped[scope], err = m.key(ctx, tenant, nil, scope); err != nil {
 			return err
 		}
 	}
-	if suite.Invalid[selfcheck.Revoked], err = m.key(ctx, tenant, nil, apikey.Scopes()...); err != nil {
+	if suite.Invalid[selfcheck.Revoked], err = m.key(ctx, tenant, nil, credential.Scopes()...); err != nil {
 		return err
 	}
 	last := m.made[len(m.made)-1]
@@ -167,14 +167,14 @@ func (m *keyMaker) complete(ctx context.Context, suite *selfcheck.Isolation) err
 		return err
 	}
 	at := time.Now().Add(expired)
-	if suite.Invalid[selfcheck.Expired], err = m.key(ctx, tenant, &at, apikey.Scopes()...); err != nil {
+	if suite.Invalid[selfcheck.Expired], err = m.key(ctx, tenant, &at, credential.Scopes()...); err != nil {
 		return err
 	}
 	return suite.Expire(ctx, suite.Invalid[selfcheck.Expired])
 }
 
 func (m *keyMaker) key(ctx context.Context, tenant string, expires *time.Time, scopes ...string) (string, error) {
-	text, k, err := server.CreateAPIKey(ctx, m.settings, m.settings.Logger(m.shell.Stderr()), apikey.Key{
+	text, k, err := server.CreateAPIKey(ctx, m.settings, m.settings.Logger(m.shell.Stderr()), credential.Credential{
 		Tenant: tenant, Name: "jig selftest", Principal: "selftest", Scopes: scopes, ExpiresAt: expires,
 	})
 	if err == nil {

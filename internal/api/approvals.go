@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -30,13 +30,13 @@ type ListApprovalsRequest struct {
 
 // ListApprovals lists the calls that wait for people.
 var ListApprovals = Op[ListApprovalsRequest, protocol.ApprovalList]{Operation: Operation{
-	Name: "list-approvals", Method: http.MethodGet, Path: "/v1/approvals", Tag: Approvals, Scope: apikey.ScopeRead,
+	Name: "list-approvals", Method: http.MethodGet, Path: "/v1/approvals", Tag: Approvals, Scope: credential.ScopeRead,
 	Summary: "List the calls that wait for people, oldest first",
 }}
 
 // GetApproval gets a call that waits for a person.
 var GetApproval = Op[CallPath, protocol.ShownCall]{Operation: Operation{
-	Name: "get-approval", Method: http.MethodGet, Path: "/v1/approvals/{session}", Tag: Approvals, Scope: apikey.ScopeRead,
+	Name: "get-approval", Method: http.MethodGet, Path: "/v1/approvals/{session}", Tag: Approvals, Scope: credential.ScopeRead,
 	Summary: "Get a call that waits for a person, with its whole input", Fails: []int{404, 409},
 }}
 
@@ -56,7 +56,7 @@ type CallRef struct {
 
 // ReviewApprovals shows what applies to calls now.
 var ReviewApprovals = Op[ReviewApprovalsRequest, protocol.ReviewList]{Operation: Operation{
-	Name: "review-approvals", Method: http.MethodPost, Path: "/v1/approvals:review", Tag: Approvals, Scope: apikey.ScopeRead,
+	Name: "review-approvals", Method: http.MethodPost, Path: "/v1/approvals:review", Tag: Approvals, Scope: credential.ScopeRead,
 	Summary: "Show whether the principal may decide calls, and what policy demands of them today",
 	Details: "This changes nothing. Calls that no longer wait are left out.",
 }}
@@ -92,7 +92,7 @@ type DecideRequest struct {
 
 // Decide approves or denies a call.
 var Decide = Op[DecideRequest, jig.Ruled]{Operation: Operation{
-	Name: "decide", Method: http.MethodPost, Path: "/v1/approvals/{session}/decision", Tag: Approvals, Scope: apikey.ScopeDecide, Record: RecordAudit,
+	Name: "decide", Method: http.MethodPost, Path: "/v1/approvals/{session}/decision", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
 	Summary: "Approve or deny a call",
 	Details: "The digest identifies what was decided: it must match the waiting call. A refused decision is not an error: its outcome is refused.",
 	Fails:   []int{404, 409},
@@ -131,7 +131,7 @@ type Outcomes struct {
 
 // DecideSeveral decides about several calls.
 var DecideSeveral = Op[DecideSeveralRequest, Outcomes]{Operation: Operation{
-	Name: "decide-several", Method: http.MethodPost, Path: "/v1/approvals:decide", Tag: Approvals, Scope: apikey.ScopeDecide, Record: RecordAudit,
+	Name: "decide-several", Method: http.MethodPost, Path: "/v1/approvals:decide", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
 	Summary: "Decide about several calls, with one outcome for each",
 	Details: "The decisions are independent of each other: one that is refused, or whose session does not exist, does not affect the others. " +
 		"The outcome of an item is accepted, refused, or failed with an error.",
@@ -152,7 +152,7 @@ type DelegateRequest struct {
 
 // Delegate delegates a decision to somebody else.
 var Delegate = Op[DelegateRequest, jig.Ruled]{Operation: Operation{
-	Name: "delegate", Method: http.MethodPost, Path: "/v1/approvals/{session}/delegate", Tag: Approvals, Scope: apikey.ScopeDecide, Record: RecordAudit,
+	Name: "delegate", Method: http.MethodPost, Path: "/v1/approvals/{session}/delegate", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
 	Summary: "Delegate the decision about a call to somebody else", Fails: []int{404, 409},
 }}
 
@@ -169,7 +169,7 @@ type AnswerRequest struct {
 
 // Answer answers the question of a call.
 var Answer = Op[AnswerRequest, jig.Ruled]{Operation: Operation{
-	Name: "answer", Method: http.MethodPost, Path: "/v1/approvals/{session}/answer", Tag: Approvals, Scope: apikey.ScopeDecide, Record: RecordAudit,
+	Name: "answer", Method: http.MethodPost, Path: "/v1/approvals/{session}/answer", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
 	Summary: "Answer the question of a call", Fails: []int{404, 409},
 }}
 
@@ -188,6 +188,6 @@ type ReconcileRequest struct {
 
 // Reconcile says what happened in a call whose outcome is unknown.
 var Reconcile = Op[ReconcileRequest, jig.Ruled]{Operation: Operation{
-	Name: "reconcile", Method: http.MethodPost, Path: "/v1/approvals/{session}/reconcile", Tag: Approvals, Scope: apikey.ScopeDecide, Record: RecordAudit,
+	Name: "reconcile", Method: http.MethodPost, Path: "/v1/approvals/{session}/reconcile", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
 	Summary: "Say what happened in a call whose outcome is unknown", Fails: []int{404, 409},
 }}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -25,7 +25,7 @@ type CallPath struct {
 
 // GetCall gets a call with its whole input and result.
 var GetCall = Op[CallPath, protocol.CallRecord]{Operation: Operation{
-	Name: "get-call", Method: http.MethodGet, Path: "/v1/sessions/{session}/call", Tag: Calls, Scope: apikey.ScopeRead, Embed: EmbedTool,
+	Name: "get-call", Method: http.MethodGet, Path: "/v1/sessions/{session}/call", Tag: Calls, Scope: credential.ScopeRead, Embed: EmbedTool,
 	Summary: "Get a call with its whole input and result", Fails: []int{404, 409},
 }}
 
@@ -60,7 +60,7 @@ type ToolRunList struct {
 
 // ListRuns lists the calls of a session that have run.
 var ListRuns = Op[RunsRequest, ToolRunList]{Operation: Operation{
-	Name: "list-runs", Method: http.MethodGet, Path: "/v1/sessions/{session}/runs", Tag: Calls, Scope: apikey.ScopeRead,
+	Name: "list-runs", Method: http.MethodGet, Path: "/v1/sessions/{session}/runs", Tag: Calls, Scope: credential.ScopeRead,
 	Summary: "List the calls of a session that have run, as flat objects, in the order in which they ended",
 	Details: "Each run is derived from the events tool.started and tool.completed, tool.failed or tool.cancelled of a call. Calls that have not started " +
 		"or have not ended are left out. A page may have fewer runs than limit even if more follow.",
@@ -84,7 +84,7 @@ type CallToolBody struct {
 
 // CallTool calls a tool without a model.
 var CallTool = Op[CallToolRequest, CalledCall]{Operation: Operation{
-	Name: "call-tool", Method: http.MethodPost, Path: "/v1/tools/{tool}/calls", Tag: Calls, Scope: apikey.ScopeRun, Embed: EmbedTool,
+	Name: "call-tool", Method: http.MethodPost, Path: "/v1/tools/{tool}/calls", Tag: Calls, Scope: credential.ScopeRun, Embed: EmbedTool,
 	Record: RecordCall, Also: Running(),
 	Summary: "Call a tool without a model",
 	Details: "The call is admitted, approved, recorded and run once, like a call of an agent. With the header Prefer: wait=SECONDS, the response comes when " +
@@ -109,7 +109,7 @@ type RunRequest struct {
 
 // RunComposition runs a tool or a composition.
 var RunComposition = Op[RunRequest, CalledCall]{Operation: Operation{
-	Name: "run-composition", Method: http.MethodPost, Path: "/v1/calls", Tag: Calls, Scope: apikey.ScopeRun, Record: RecordCall, Also: Running(),
+	Name: "run-composition", Method: http.MethodPost, Path: "/v1/calls", Tag: Calls, Scope: credential.ScopeRun, Record: RecordCall, Also: Running(),
 	Summary: "Run a tool, a registered composition, or the document of an unregistered one",
 	Details: "This works like call-tool, and also runs compositions whose names are not names of tools.",
 	Fails:   []int{404, 409},

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -42,7 +42,7 @@ type StartedSession struct {
 
 // StartSession starts a session of an agent.
 var StartSession = Op[StartSessionRequest, StartedSession]{Operation: Operation{
-	Name: "start-session", Method: http.MethodPost, Path: "/v1/sessions", Tag: Sessions, Scope: apikey.ScopeRun, Record: RecordSession,
+	Name: "start-session", Method: http.MethodPost, Path: "/v1/sessions", Tag: Sessions, Scope: credential.ScopeRun, Record: RecordSession,
 	Status: http.StatusCreated, Also: repeated(),
 	Summary: "Start a session of an agent",
 	Details: "Repeating a request with its id or its Idempotency-Key returns the existing session. A different request with a used id is a conflict " +
@@ -52,13 +52,13 @@ var StartSession = Op[StartSessionRequest, StartedSession]{Operation: Operation{
 
 // ListSessions lists sessions.
 var ListSessions = Op[protocol.SessionsRequest, protocol.SessionList]{Engine: protocol.ReadSessions, Operation: Operation{
-	Name: "list-sessions", Method: http.MethodGet, Path: "/v1/sessions", Tag: Sessions, Scope: apikey.ScopeRead,
+	Name: "list-sessions", Method: http.MethodGet, Path: "/v1/sessions", Tag: Sessions, Scope: credential.ScopeRead,
 	Summary: "List sessions, the newest first",
 }}
 
 // GetSession gets the state of a session.
 var GetSession = Op[SessionPath, jig.SessionView]{Operation: Operation{
-	Name: "get-session", Method: http.MethodGet, Path: "/v1/sessions/{session}", Tag: Sessions, Scope: apikey.ScopeRead, Embed: EmbedSession,
+	Name: "get-session", Method: http.MethodGet, Path: "/v1/sessions/{session}", Tag: Sessions, Scope: credential.ScopeRead, Embed: EmbedSession,
 	Summary: "Get the state of a session, with its calls and what waits for people", Fails: []int{404},
 }}
 
@@ -70,13 +70,13 @@ type ResultRequest struct {
 
 // GetResult gets the result of a session.
 var GetResult = Op[ResultRequest, protocol.SessionResult]{Operation: Operation{
-	Name: "get-result", Method: http.MethodGet, Path: "/v1/sessions/{session}/result", Tag: Sessions, Scope: apikey.ScopeRead, Embed: EmbedSession, Also: Running(),
+	Name: "get-result", Method: http.MethodGet, Path: "/v1/sessions/{session}/result", Tag: Sessions, Scope: credential.ScopeRead, Embed: EmbedSession, Also: Running(),
 	Summary: "Get the result of a session", Details: "With wait, the response comes when the session has ended or the time is up.", Fails: []int{404},
 }}
 
 // GetTranscript gets what was asked, said and done in a session.
 var GetTranscript = Op[protocol.TranscriptRequest, protocol.Transcript]{Engine: protocol.ReadTranscript, Operation: Operation{
-	Name: "get-transcript", Method: http.MethodGet, Path: "/v1/sessions/{session}/transcript", Tag: Sessions, Scope: apikey.ScopeRead, Embed: EmbedSession,
+	Name: "get-transcript", Method: http.MethodGet, Path: "/v1/sessions/{session}/transcript", Tag: Sessions, Scope: credential.ScopeRead, Embed: EmbedSession,
 	Summary: "Get what was asked, said and done in a session, oldest first", Fails: []int{404},
 }}
 
@@ -102,7 +102,7 @@ type EventsPage struct {
 
 // GetEvents gets the events of a session.
 var GetEvents = Op[EventsRequest, EventsPage]{Operation: Operation{
-	Name: "get-events", Method: http.MethodGet, Path: "/v1/sessions/{session}/events", Tag: Sessions, Scope: apikey.ScopeRead, Embed: EmbedSession,
+	Name: "get-events", Method: http.MethodGet, Path: "/v1/sessions/{session}/events", Tag: Sessions, Scope: credential.ScopeRead, Embed: EmbedSession,
 	Summary: "Get the events of a session, as a page or as a stream",
 	Details: "With Accept: text/event-stream, the events are server-sent events whose id is the event's sequence number. Events named delta have no id: " +
 		"their data is a piece of the text that a model is writing, best effort. The stream ends after the last " +
@@ -122,7 +122,7 @@ type TenantEventsRequest struct {
 
 // GetTenantEvents gets the events of all sessions.
 var GetTenantEvents = Op[TenantEventsRequest, protocol.TenantEvents]{Operation: Operation{
-	Name: "get-tenant-events", Method: http.MethodGet, Path: "/v1/events", Tag: Sessions, Scope: apikey.ScopeRead,
+	Name: "get-tenant-events", Method: http.MethodGet, Path: "/v1/events", Tag: Sessions, Scope: credential.ScopeRead,
 	Summary: "Get the events of all sessions that change a session's state or concern people, as a page or as a stream",
 	Details: "For inboxes and badges: approvals, questions, and the starts and ends of sessions. Get the cursor (without after), read the lists, then follow " +
 		"from the cursor. With Accept: text/event-stream, the events are server-sent events whose id is the cursor after them. No event is skipped, even " +
@@ -148,7 +148,7 @@ type MessageAccepted struct {
 
 // SendMessage sends a message to a session.
 var SendMessage = Op[MessageRequest, MessageAccepted]{Operation: Operation{
-	Name: "send-message", Method: http.MethodPost, Path: "/v1/sessions/{session}/messages", Tag: Sessions, Scope: apikey.ScopeRun, Record: RecordSession,
+	Name: "send-message", Method: http.MethodPost, Path: "/v1/sessions/{session}/messages", Tag: Sessions, Scope: credential.ScopeRun, Record: RecordSession,
 	Status: http.StatusAccepted, Summary: "Send a message to a session",
 	Details: "A working session reads it in its next pass; an ended one starts another pass. A session accepts only one message with the same id.",
 	Fails:   []int{404, 409},
@@ -171,7 +171,7 @@ type Accepted struct {
 
 // SendEvent sends an event to a session.
 var SendEvent = Op[EventRequest, Accepted]{Operation: Operation{
-	Name: "send-event", Method: http.MethodPost, Path: "/v1/sessions/{session}/events", Tag: Sessions, Scope: apikey.ScopeRun, Record: RecordSession,
+	Name: "send-event", Method: http.MethodPost, Path: "/v1/sessions/{session}/events", Tag: Sessions, Scope: credential.ScopeRun, Record: RecordSession,
 	Status: http.StatusAccepted, Summary: "Send an event to a session, for which its compositions may wait",
 	Details: "For the call that a session was started with, all events of the session count, also those from before it began. Otherwise an event counts for the " +
 		"compositions that have been asked for and have not ended; if there is none, the session's log has an event decision.refused. A session accepts only one event with the same id.",
@@ -191,7 +191,7 @@ type Cancel struct {
 
 // CancelSession asks a session to stop.
 var CancelSession = Op[CancelRequest, Accepted]{Operation: Operation{
-	Name: "cancel-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/cancel", Tag: Sessions, Scope: apikey.ScopeRun, Record: RecordTemporal,
+	Name: "cancel-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/cancel", Tag: Sessions, Scope: credential.ScopeRun, Record: RecordTemporal,
 	Status: http.StatusAccepted, Summary: "Ask a session to stop", Fails: []int{404, 409},
 }}
 
@@ -209,7 +209,7 @@ type PauseSessionRequest struct {
 
 // PauseSession pauses a session.
 var PauseSession = Op[PauseSessionRequest, protocol.PauseResult]{Operation: Operation{
-	Name: "pause-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/pause", Tag: Sessions, Scope: apikey.ScopeRun, OrScope: apikey.ScopeDecide,
+	Name: "pause-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/pause", Tag: Sessions, Scope: credential.ScopeRun, OrScope: credential.ScopeDecide,
 	Record:  RecordAudit,
 	Summary: "Hold back the calls and passes of a session that have not begun",
 	Details: "Running calls finish, and people can still decide.", Fails: []int{404},
@@ -217,7 +217,7 @@ var PauseSession = Op[PauseSessionRequest, protocol.PauseResult]{Operation: Oper
 
 // ResumeSession resumes a paused session.
 var ResumeSession = Op[PauseSessionRequest, protocol.PauseResult]{Operation: Operation{
-	Name: "resume-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/resume", Tag: Sessions, Scope: apikey.ScopeRun, OrScope: apikey.ScopeDecide,
+	Name: "resume-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/resume", Tag: Sessions, Scope: credential.ScopeRun, OrScope: credential.ScopeDecide,
 	Record:  RecordAudit,
 	Summary: "Resume a paused session", Fails: []int{404},
 }}
@@ -233,7 +233,7 @@ type RetryRequest struct {
 
 // RetrySession retries a session in a new one.
 var RetrySession = Op[RetryRequest, CalledCall]{Operation: Operation{
-	Name: "retry-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/retry", Tag: Sessions, Scope: apikey.ScopeRun, Record: RecordCall, Also: Running(),
+	Name: "retry-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/retry", Tag: Sessions, Scope: credential.ScopeRun, Record: RecordCall, Also: Running(),
 	Summary: "Retry a failed or canceled session in a new session",
 	Details: "This is a call of the tool sessions.retry, under the same rules and approvals. If calls of the session may have taken effect, " +
 		"may_have_happened must confirm that this is known.",

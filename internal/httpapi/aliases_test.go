@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -34,7 +34,7 @@ func TestAliases_AnswerAsTheirOperations(t *testing.T) {
 	t.Parallel()
 	l := &shelf{}
 	s := newSiteWith(t, func(o *httpapi.Options) { o.Engine.Documents, o.Engine.Calls = l, l })
-	full, reader := s.key, s.keys.add("acme", apikey.ScopeRead)
+	full, reader := s.key, s.keys.add("acme", credential.ScopeRead)
 	documents, text, input := `{"documents":[{"path":"n.yaml","body":"kind: tool"}]}`, `{"text":"kind: tool"}`, `{"input":{"text":"hi"}}`
 	ids := regexp.MustCompile(`req_[a-z0-9]+`)
 	for _, c := range []struct {

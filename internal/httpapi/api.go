@@ -15,15 +15,11 @@ import (
 // Options configure an [API].
 type Options struct {
 	Engine Engine
-	Keys   Keys
+	// Credentials are the API keys, logins and embed tokens, and CredentialLog is the record of what happens with them.
+	Credentials   CredentialStore
+	CredentialLog CredentialLog
 	// Providers check access tokens and log people in; nil if no identity provider is configured.
 	Providers Providers
-	// Logins are the logins of people with a browser.
-	Logins Logins
-	// Embeds are the tokens of pages of other sites.
-	Embeds Embeds
-	// Credentials records credential events.
-	Credentials Credentials
 	// DevLogin lets everybody log in as whomever they say they are. It is for a server that only its own machine can reach.
 	DevLogin bool
 	// PublicURL is the address of the server for browsers; empty means that it follows from the request's host.

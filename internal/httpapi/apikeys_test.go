@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // madeKey is the answer to the creation of a key.
 type madeKey struct {
-	apikey.Key
+	credential.Credential
 	Text string `json:"key"`
 }
 
@@ -37,7 +38,7 @@ func TestAPIKeys_CreateAndRevoke(t *testing.T) {
 	owner := s.key
 	made := s.makes(`{"name":"nightly build"}`)
 	require.Equal(t, []string{"acme", issuer + "#248", issuer + "#248", "nightly build"}, []string{made.Tenant, made.Principal, made.CreatedBy, made.Name})
-	require.Equal(t, apikey.DefaultScopes(), made.Scopes)
+	require.Equal(t, credential.DefaultScopes(), made.Scopes)
 	program := s.makes(`{"principal":"ci","scopes":["read"]}`)
 	require.Equal(t, "ci", program.Principal)
 
@@ -48,7 +49,7 @@ func TestAPIKeys_CreateAndRevoke(t *testing.T) {
 	require.NotContains(t, body, program.Text)
 	answer, body = s.send(http.MethodPost, "/v1/api-keys/"+program.ID+"/revoke", "")
 	require.Equal(t, "scope", problem(t, answer, body).Reason)
-	s.key = s.keys.add("umbrella", apikey.Scopes()...)
+	s.key = s.keys.add("umbrella", credential.Scopes()...)
 	answer, body = s.send(http.MethodPost, "/v1/api-keys/"+program.ID+"/revoke", "")
 	require.Equal(t, http.StatusNotFound, problem(t, answer, body).Status, "it is another tenant's")
 	s.key = owner
@@ -70,7 +71,7 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 		all.Owners = &tenancy.Owners{Approvers: jig.Approvers{People: []string{"emil"}}}
 	})
 	before := len(s.keys.list)
-	s.key = s.keys.add("acme", apikey.ScopeManage, apikey.ScopeRead, apikey.ScopeDecide)
+	s.key = s.keys.add("acme", credential.ScopeManage, credential.ScopeRead, credential.ScopeDecide)
 	for body, field := range map[string]string{
 		`{"scopes":["run"]}`:                                            "scopes",
 		`{"principal":"ci"}`:                                            "scopes",
@@ -102,9 +103,9 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 func TestAPIKeys_EndWithTheKeyThatMakesThem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	text, id, hash := apikey.New()
+	text, id, hash := credential.KeyForm.New()
 	ends := time.Now().Add(time.Hour).UTC()
-	s.keys.put(hash, apikey.Key{ID: id, Tenant: "acme", Principal: "ana", Scopes: apikey.Scopes(), ExpiresAt: &ends})
+	s.keys.put(hash, credential.Credential{ID: id, Kind: identity.KindAPIKey, Tenant: "acme", Principal: "ana", Scopes: credential.Scopes(), ExpiresAt: &ends})
 	s.key = text
 	require.WithinDuration(t, ends, *s.makes(`{}`).ExpiresAt, 0)
 	earlier := ends.Add(-time.Minute)

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/api"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
@@ -72,7 +72,7 @@ func (a *API) callOf(ctx context.Context, asked api.CallHeaders, tool string, in
 // mayCall returns an error if a tool changes what is registered and the credential does not have the scope for that.
 func (a *API) mayCall(ctx context.Context, tool string) error {
 	if slices.Contains(toolname.Authoring(), tool) {
-		return a.needs(ctx, apikey.ScopeAuthor)
+		return a.needs(ctx, credential.ScopeAuthor)
 	}
 	return nil
 }

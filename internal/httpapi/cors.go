@@ -37,7 +37,7 @@ func (a *API) preflight(w http.ResponseWriter, r *http.Request) {
 	known := a.embeddable[pattern]
 	if known {
 		var err error
-		if known, err = a.options.Embeds.EmbedOrigin(r.Context(), origins[0]); err != nil {
+		if known, err = a.options.Credentials.EmbedOrigin(r.Context(), origins[0]); err != nil {
 			a.refuse(w, r, a.problemOf(r.Context(), err))
 			return
 		}

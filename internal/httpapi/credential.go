@@ -14,9 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -41,15 +39,6 @@ const (
 	refusedStarts  = "rate_of_starts"
 )
 
-// Kinds of credentials.
-const (
-	kindAPIKey      = history.KindAPIKey
-	kindAccessToken = history.KindAccessToken
-	kindLogin       = history.KindLogin
-	kindDevLogin    = history.KindDevLogin
-	kindEmbed       = history.KindEmbed
-)
-
 // caller describes the principal that a request acts for. Only [API.credential] creates it, from the credential and the tenant's document. The
 // rest of the request does not influence it.
 type caller struct {
@@ -71,7 +60,7 @@ type caller struct {
 	// expires is when the credential expires; nil if it does not.
 	expires *time.Time
 	// embed is the embed token; nil for other credentials.
-	embed *embed.Token
+	embed *credential.Credential
 	// lineage holds the API key with those that made it, or that of an embed token; nil for other credentials.
 	lineage identity.Lineage
 }
@@ -151,7 +140,7 @@ func (a *API) needs(ctx context.Context, scopes ...string) error {
 
 // lacks returns the error for a credential without the scope.
 func (c caller) lacks(scope string) *jig.Error {
-	if c.kind == kindAPIKey {
+	if c.kind == identity.KindAPIKey {
 		return jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", scope).WithReason(reasonScope).
 			WithHint("use a key with this scope; `jig api-key create --scope " + scope + "` makes one")
 	}
@@ -170,7 +159,7 @@ func permissionOf(scope string) string { return "api." + scope }
 
 // scopesOf returns the scopes that a principal's permissions give.
 func scopesOf(p jig.Principal) []string {
-	return slices.DeleteFunc(apikey.Scopes(), func(scope string) bool { return !p.Holds(permissionOf(scope)) })
+	return slices.DeleteFunc(credential.Scopes(), func(scope string) bool { return !p.Holds(permissionOf(scope)) })
 }
 
 // credential returns the caller of a request. Invalid credentials are all refused in the same way, whatever is wrong with them.
@@ -201,7 +190,11 @@ func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bool, err error) {
 	headers := r.Header.Values("Authorization")
 	if cookie, ok := cookieOf(r, cookieLogin); ok && len(headers) == 0 {
-		if c, err = a.loggedIn(ctx, cookie); err == nil {
+		id, hash, ok := credential.LoginForm.Parse(cookie)
+		if !ok {
+			return caller{}, false, nil
+		}
+		if c, err = a.issued(ctx, id, hash); err == nil {
 			err = a.sameOrigin(r)
 		}
 		return c, true, err
@@ -220,21 +213,46 @@ func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bo
 // bearer returns the caller of an embed token, an API key or an access token, without what the tenant's document adds. The error is NOT_FOUND or
 // NOT_PERMITTED if it is not valid.
 func (a *API) bearer(ctx context.Context, r *http.Request, text string) (caller, error) {
-	if id, hash, ok := embed.Parse(text); ok {
-		return a.embedded(ctx, r, id, hash)
+	if id, hash, ok := credential.EmbedForm.Parse(text); ok {
+		c, err := a.issued(ctx, id, hash)
+		if err == nil {
+			err = c.fromItsPage(r)
+		}
+		return c, err
 	}
-	if id, hash, ok := apikey.Parse(text); ok {
-		key, err := a.options.Keys.APIKey(ctx, id, hash)
-		return caller{
-			kind: kindAPIKey, id: key.ID, label: key.Name, tenant: key.Tenant, principal: jig.Principal{ID: key.Principal, Claimed: true, Maker: key.Maker},
-			scopes: key.Scopes, expires: key.ExpiresAt, lineage: key.Lineage,
-		}, err
+	if id, hash, ok := credential.KeyForm.Parse(text); ok {
+		return a.issued(ctx, id, hash)
 	}
 	if a.options.Providers == nil {
 		return caller{}, jig.Errorf(jig.CodeNotFound, "not an API key, and no identity provider is configured")
 	}
 	who, err := a.options.Providers.AccessToken(ctx, text)
-	return caller{kind: kindAccessToken, tenant: who.Tenant, name: who.Name, signed: &who, expires: &who.ExpiresAt}, err
+	return caller{kind: identity.KindAccessToken, tenant: who.Tenant, name: who.Name, signed: &who, expires: &who.ExpiresAt}, err
+}
+
+// issued returns the caller of a credential that the server issued, without what the tenant's document adds. The error is NOT_FOUND if it is not valid.
+func (a *API) issued(ctx context.Context, id string, hash []byte) (caller, error) {
+	found, err := a.options.Credentials.Credential(ctx, id, hash)
+	if err != nil {
+		return caller{}, err
+	}
+	c := caller{
+		kind: found.Kind, id: found.ID, label: found.Name, tenant: found.Tenant, principal: jig.Principal{ID: found.Principal, Claimed: true},
+		scopes: found.Scopes, expires: found.ExpiresAt, lineage: found.Lineage,
+	}
+	if len(found.Lineage) > 0 {
+		c.principal.Maker = found.Lineage[0].Maker
+	}
+	if found.Issuer != "" {
+		c.signed = &openid.Identity{Tenant: found.Tenant, Issuer: found.Issuer, Subject: found.Subject, Groups: found.Groups}
+	}
+	switch {
+	case found.Kind == identity.KindEmbed:
+		c.embed = &found
+	case found.IsLogin():
+		c.name, c.label = found.Name, ""
+	}
+	return c, nil
 }
 
 // complete fills in what the tenant's document says about the caller. The error is NOT_PERMITTED if the principal must not act or the credential
@@ -264,14 +282,14 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 
 // notePersons stores who of an API key's principals is a person of the tenant by now, so that the key ends when they leave.
 func (a *API) notePersons(ctx context.Context, c *caller, settings tenancy.Settings) error {
-	if c.kind != kindAPIKey || len(c.lineage) == 0 {
+	if c.kind != identity.KindAPIKey || len(c.lineage) == 0 {
 		return nil
 	}
 	persons := settings.Persons(c.lineage[0])
 	if !slices.ContainsFunc(persons, func(id string) bool { return !slices.Contains(c.lineage[0].Persons, id) }) {
 		return nil
 	}
-	return a.options.Keys.NotePersons(ctx, c.tenant, c.id, persons)
+	return a.options.Credentials.NotePersons(ctx, c.tenant, c.id, persons)
 }
 
 // apply fills in what the tenant's settings say about the caller.
@@ -280,18 +298,17 @@ func (c *caller) apply(settings tenancy.Settings) {
 		l := tenancy.Login{Issuer: c.signed.Issuer, Subject: c.signed.Subject}
 		c.principal = settings.SignedIn(l, c.signed.Groups)
 		c.principal.Claimed = true
-		if c.kind == kindAccessToken { // it has no id of its own
+		if c.kind == identity.KindAccessToken { // it has no id of its own
 			c.id = l.Principal()
 		}
 	}
 	c.holds = settings.Effective(c.principal)
 	c.roles = settings.RolesOf(c.holds)
 	switch {
-	case c.embed != nil && c.embed.Maker.Kind == kindAPIKey:
-		c.scopes = c.embed.Scopes()
+	case c.embed != nil && c.embed.MadeWith.Kind == identity.KindAPIKey:
 	case c.embed != nil:
-		c.scopes = slices.DeleteFunc(c.embed.Scopes(), func(scope string) bool { return !c.holds.Holds(permissionOf(scope)) })
-	case c.kind != kindAPIKey:
+		c.scopes = slices.DeleteFunc(slices.Clone(c.embed.Scopes), func(scope string) bool { return !c.holds.Holds(permissionOf(scope)) })
+	case c.kind != identity.KindAPIKey:
 		c.scopes = scopesOf(c.holds)
 	}
 }

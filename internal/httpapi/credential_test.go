@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 )
 
 // with makes a request with exactly these Authorization headers.
@@ -30,7 +30,7 @@ func (s *site) with(path string, authorization ...string) (reply, string) {
 func TestCredential_IsRefusedWithoutAReason(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	other, _, _ := apikey.New()
+	other, _, _ := credential.KeyForm.New()
 	answer, expected := s.with("/v1/me")
 	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
 	require.Equal(t, `Bearer realm="jig", resource_metadata="`+s.url+`/.well-known/oauth-protected-resource"`, answer.Header.Get("WWW-Authenticate"))
@@ -59,7 +59,7 @@ func TestCredential_IsRefusedWithoutAReason(t *testing.T) {
 func TestCredential_DecidesTheTenant(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.key = s.keys.add("umbrella", apikey.Scopes()...)
+	s.key = s.keys.add("umbrella", credential.Scopes()...)
 	answer, body := s.send(http.MethodGet, "/v1/me", "", "X-Tenant", "acme")
 	require.Equal(t, http.StatusOK, answer.StatusCode, body)
 	require.Contains(t, body, `"tenant":"umbrella"`)

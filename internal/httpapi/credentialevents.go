@@ -9,10 +9,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/history"
-	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -26,12 +24,12 @@ type credentialEventsRequest struct {
 }
 
 type credentialEventsAnswer struct {
-	Body history.Page `nameHint:"CredentialEvents"`
+	Body identity.CredentialEvents `nameHint:"CredentialEvents"`
 }
 
 func (a *API) listCredentialEvents(ctx context.Context, in *credentialEventsRequest) (*credentialEventsAnswer, error) {
 	tenant, _ := callerOf(ctx)
-	page, err := a.options.Credentials.CredentialEvents(ctx, tenant, in.Kind, in.Principal, in.Cursor, in.Limit)
+	page, err := a.options.CredentialLog.CredentialEvents(ctx, tenant, in.Kind, in.Principal, in.Cursor, in.Limit)
 	return &credentialEventsAnswer{Body: page}, err
 }
 
@@ -51,14 +49,10 @@ func (a *API) recordEnded(ctx context.Context, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	ended, err := a.options.Credentials.EndedCredential(ctx, id, hash)
+	ended, reason, err := a.options.CredentialLog.EndedCredential(ctx, id, hash)
 	switch {
 	case err == nil:
-		c := caller{kind: ended.Kind, id: ended.ID, tenant: ended.Tenant, principal: jig.Principal{ID: ended.Principal}}
-		if ended.Principal == "" {
-			c.principal.ID = a.personOf(ctx, ended.Tenant, tenancy.Login{Issuer: ended.Issuer, Subject: ended.Subject})
-		}
-		a.record(ctx, c, ended.Reason)
+		a.record(ctx, caller{kind: ended.Kind, id: ended.ID, tenant: ended.Tenant, principal: jig.Principal{ID: a.whoLoggedIn(ctx, ended)}}, reason)
 	case jig.CodeOf(err) != jig.CodeNotFound:
 		a.unrecorded(ctx, err)
 	}
@@ -68,9 +62,9 @@ func (a *API) record(ctx context.Context, c caller, reason string) {
 	if c.principal.ID == "" && c.signed != nil {
 		c.principal.ID = a.personOf(ctx, c.tenant, tenancy.Login{Issuer: c.signed.Issuer, Subject: c.signed.Subject})
 	}
-	err := a.options.Credentials.RecordCredential(ctx, history.CredentialEvent{
-		Tenant: c.tenant, Kind: history.Refused, Reason: reason, CredentialKind: c.kind, CredentialID: c.id, Principal: c.principal.ID,
-		Address: history.ActorOf(ctx).Address,
+	err := a.options.CredentialLog.RecordCredential(ctx, identity.CredentialEvent{
+		Tenant: c.tenant, Kind: identity.EventRefused, Reason: reason, CredentialKind: c.kind, CredentialID: c.id, Principal: c.principal.ID,
+		Address: identity.AddressOf(ctx),
 	})
 	if err != nil {
 		a.unrecorded(ctx, err)
@@ -91,20 +85,19 @@ func (a *API) personOf(ctx context.Context, tenant string, l tenancy.Login) stri
 	return settings.SignedIn(l, nil).ID
 }
 
-// loginActor returns a context with the principal of a login that begins or ends, for the credential event.
-func (a *API) loginActor(ctx context.Context, l login.Login) context.Context {
-	by := history.ActorOf(ctx)
-	if by.Principal = l.Subject; l.Issuer != "" {
-		by.Principal = a.personOf(ctx, l.Tenant, tenancy.Login{Issuer: l.Issuer, Subject: l.Subject})
+// whoLoggedIn returns the principal of a credential, which for a login follows from the tenant's document.
+func (a *API) whoLoggedIn(ctx context.Context, c credential.Credential) string {
+	if c.Kind != identity.KindLogin {
+		return c.Principal
 	}
-	return history.WithActor(ctx, by)
+	return a.personOf(ctx, c.Tenant, tenancy.Login{Issuer: c.Issuer, Subject: c.Subject})
 }
 
 // presented returns the id and the hash of a request's credential. ok is false if it does not have the form of one that this server issues.
 func presented(r *http.Request) (id string, hash []byte, ok bool) {
 	headers := r.Header.Values("Authorization")
 	if cookie, cookied := cookieOf(r, cookieLogin); cookied && len(headers) == 0 {
-		return login.Parse(cookie)
+		return credential.LoginForm.Parse(cookie)
 	}
 	if len(headers) != 1 {
 		return "", nil, false
@@ -113,8 +106,8 @@ func presented(r *http.Request) (id string, hash []byte, ok bool) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return "", nil, false
 	}
-	if id, hash, ok = embed.Parse(text); ok {
+	if id, hash, ok = credential.EmbedForm.Parse(text); ok {
 		return id, hash, true
 	}
-	return apikey.Parse(text)
+	return credential.KeyForm.Parse(text)
 }

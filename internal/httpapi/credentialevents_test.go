@@ -16,25 +16,29 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/history"
-	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
+// endedCredential is a credential that has ended, and why.
+type endedCredential struct {
+	credential.Credential
+	reason string
+}
+
 // happened is a store of credential events.
 type happened struct {
 	mu     sync.Mutex
-	events []history.CredentialEvent
+	events []identity.CredentialEvent
 	// ended are the credentials that have ended, by hash.
-	ended map[string]history.Ended
+	ended map[string]endedCredential
 	// broken makes the record fail.
 	broken bool
 }
 
-func (h *happened) RecordCredential(_ context.Context, e history.CredentialEvent) error {
+func (h *happened) RecordCredential(_ context.Context, e identity.CredentialEvent) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.broken {
@@ -44,21 +48,21 @@ func (h *happened) RecordCredential(_ context.Context, e history.CredentialEvent
 	return nil
 }
 
-func (h *happened) EndedCredential(_ context.Context, id string, hash []byte) (history.Ended, error) {
+func (h *happened) EndedCredential(_ context.Context, id string, hash []byte) (credential.Credential, string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e, ok := h.ended[string(hash)]; ok && e.ID == id {
-		return e, nil
+		return e.Credential, e.reason, nil
 	}
-	return history.Ended{}, jig.Errorf(jig.CodeNotFound, "none")
+	return credential.Credential{}, "", jig.Errorf(jig.CodeNotFound, "none")
 }
 
-func (h *happened) CredentialEvents(_ context.Context, tenant, kind, principal, after string, limit int) (history.Page, error) {
-	return history.Page{Events: []history.CredentialEvent{{Tenant: tenant, Kind: kind, Principal: principal, Address: after, Count: int64(limit)}}}, nil
+func (h *happened) CredentialEvents(_ context.Context, tenant, kind, principal, after string, limit int) (identity.CredentialEvents, error) {
+	return identity.CredentialEvents{Events: []identity.CredentialEvent{{Tenant: tenant, Kind: kind, Principal: principal, Address: after, Count: int64(limit)}}}, nil
 }
 
 // taken returns what was recorded since the last time.
-func (h *happened) taken() []history.CredentialEvent {
+func (h *happened) taken() []identity.CredentialEvent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer func() { h.events = nil }()
@@ -68,8 +72,8 @@ func (h *happened) taken() []history.CredentialEvent {
 // refused makes sure that exactly one refusal was recorded.
 func (s *site) refused(reason, kind, id, principal string) {
 	s.t.Helper()
-	require.Equal(s.t, []history.CredentialEvent{{
-		Tenant: "acme", Kind: history.Refused, Reason: reason, CredentialKind: kind, CredentialID: id, Principal: principal, Address: "127.0.0.1",
+	require.Equal(s.t, []identity.CredentialEvent{{
+		Tenant: "acme", Kind: identity.EventRefused, Reason: reason, CredentialKind: kind, CredentialID: id, Principal: principal, Address: "127.0.0.1",
 	}}, s.record.taken())
 }
 
@@ -88,8 +92,8 @@ func TestCredentialEvents_OfRefusals(t *testing.T) {
 	get(http.StatusForbidden)
 	s.refused("scope", "api_key", narrow.ID, "ana")
 
-	ended, id, hash := apikey.New()
-	s.record.ended[string(hash)] = history.Ended{Tenant: "acme", Kind: "api_key", ID: id, Reason: history.Expired, Principal: "ci"}
+	ended, id, hash := credential.KeyForm.New()
+	s.record.ended[string(hash)] = endedCredential{credential.Credential{Tenant: "acme", Kind: "api_key", ID: id, Principal: "ci"}, "expired"}
 	s.key = ended
 	get(http.StatusUnauthorized)
 	s.refused("expired", "api_key", id, "ci")
@@ -104,8 +108,8 @@ func TestCredentialEvents_OfRefusals(t *testing.T) {
 	get(http.StatusForbidden)
 	s.refused("disabled", "access_token", issuer+"#248", "anna")
 
-	cookie, id, hash := login.New()
-	s.record.ended[string(hash)] = history.Ended{Tenant: "acme", Kind: "login", ID: id, Reason: history.Revoked, Issuer: issuer, Subject: "248"}
+	cookie, id, hash := credential.LoginForm.New()
+	s.record.ended[string(hash)] = endedCredential{credential.Credential{Tenant: "acme", Kind: "login", ID: id, Issuer: issuer, Subject: "248"}, "revoked"}
 	answer, _ := s.cookied(http.MethodGet, "/v1/me", "", "__Host-jig_login="+cookie)
 	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
 	s.refused("revoked", "login", id, "anna")
@@ -141,12 +145,12 @@ func (unsigned) AccessToken(context.Context, string) (openid.Identity, error) {
 // Whoever does not have the secret of a credential, or a valid token, writes nothing into the record of a tenant.
 func TestCredentialEvents_NotOfStrangers(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, func(o *httpapi.Options) { o.Providers, o.Embeds = unsigned{}, newTokens() })
-	ended, id, hash := apikey.New()
-	s.record.ended[string(hash)] = history.Ended{Tenant: "acme", Kind: "api_key", ID: id, Reason: history.Revoked, Principal: "ana"}
-	unknown, _, _ := apikey.New()
-	token, _, _ := embed.New()
-	cookie, _, _ := login.New()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Providers = unsigned{} })
+	ended, id, hash := credential.KeyForm.New()
+	s.record.ended[string(hash)] = endedCredential{credential.Credential{Tenant: "acme", Kind: "api_key", ID: id, Principal: "ana"}, "revoked"}
+	unknown, _, _ := credential.KeyForm.New()
+	token, _, _ := credential.EmbedForm.New()
+	cookie, _, _ := credential.LoginForm.New()
 	otherSecret := ended[:len(ended)-4] + "aaaa"
 	for _, text := range []string{unknown, otherSecret, s.key[:len(s.key)-4] + "aaaa", token, cookie, "eyJh.eyJ0.c2ln", ""} {
 		answer, body := s.with("/v1/api-keys", "Bearer "+text)
@@ -168,64 +172,45 @@ func TestCredentialEvents_CannotBeWritten(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.record.broken = true
-	s.key = s.keys.add("acme", apikey.ScopeRun)
+	s.key = s.keys.add("acme", credential.ScopeRun)
 	answer, body := s.send(http.MethodGet, "/v1/api-keys", "")
 	require.Equal(t, "scope", problem(t, answer, body).Reason)
 	require.Equal(t, http.StatusForbidden, answer.StatusCode)
 }
 
-// doers are what the stores of keys, logins and tokens are told about who does what.
+// doer is who did something, from which address.
+type doer struct{ principal, address string }
+
+// doers is what the store of credentials is told about who does what.
 type doers struct {
-	keys
-	*logins
-	*tokens
+	*credentials
 
-	mu   sync.Mutex
-	said map[string]history.Actor
+	did  sync.Mutex
+	said map[string]doer
 }
 
-func (d *doers) say(ctx context.Context, what string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.said[what] = history.ActorOf(ctx)
+func (d *doers) say(ctx context.Context, what, principal string) {
+	d.did.Lock()
+	defer d.did.Unlock()
+	d.said[what] = doer{principal, identity.AddressOf(ctx)}
 }
 
-func (d *doers) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error) {
-	d.say(ctx, history.KeyCreated)
-	return d.keys.CreateAPIKey(ctx, k, hash)
+func (d *doers) CreateCredential(ctx context.Context, n credential.New) (credential.Credential, error) {
+	d.say(ctx, "create "+n.Kind, n.CreatedBy)
+	return d.credentials.CreateCredential(ctx, n)
 }
 
-func (d *doers) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
-	d.say(ctx, history.KeyRevoked)
-	return d.keys.RevokeAPIKey(ctx, tenant, id, by)
+func (d *doers) RevokeCredential(ctx context.Context, tenant string, c identity.CredentialRef, by string) error {
+	d.say(ctx, "revoke "+c.Kind, by)
+	return d.credentials.RevokeCredential(ctx, tenant, c, by)
 }
 
-func (d *doers) CreateLogin(ctx context.Context, l login.Login, hash, attempt []byte) (login.Login, error) {
-	d.say(ctx, history.LoggedIn)
-	return d.logins.CreateLogin(ctx, l, hash, attempt)
-}
-
-func (d *doers) EndLogin(ctx context.Context, tenant, id string) error {
-	d.say(ctx, history.LoggedOut)
-	return d.logins.EndLogin(ctx, tenant, id)
-}
-
-func (d *doers) CreateEmbedToken(ctx context.Context, t embed.Token, hash []byte, until *time.Time) (embed.Token, error) {
-	d.say(ctx, history.EmbedCreated)
-	return d.tokens.CreateEmbedToken(ctx, t, hash, until)
-}
-
-func (d *doers) RevokeEmbedToken(ctx context.Context, tenant, id, by string) error {
-	d.say(ctx, history.EmbedRevoked)
-	return d.tokens.RevokeEmbedToken(ctx, tenant, id, by)
-}
-
-// The stores record changes themselves. They are told the address of the client, and for logins the principal.
+// The store records changes itself. It is told who makes them, and the address of the client.
 func TestCredentialEvents_OfChanges(t *testing.T) {
 	t.Parallel()
-	d := &doers{keys: newKeys(), logins: newLogins(), tokens: newTokens(), said: map[string]history.Actor{}}
-	s := newSiteWith(t, func(o *httpapi.Options) { o.Keys, o.Logins, o.Embeds = d, d, d })
-	s.key = d.add("acme", apikey.Scopes()...)
+	d := &doers{credentials: newCredentials(), said: map[string]doer{}}
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Credentials = d })
+	s.key = d.add("acme", credential.Scopes()...)
 	s.tenants.change(func(all *tenancy.Settings) {
 		all.Logins = map[tenancy.Login]string{{Issuer: issuer, Subject: "248"}: "anna"}
 	})
@@ -233,15 +218,15 @@ func TestCredentialEvents_OfChanges(t *testing.T) {
 	_, _ = s.send(http.MethodPost, "/v1/api-keys/"+made.ID+"/revoke", "")
 	answer, body := s.send(http.MethodPost, "/v1/embed-tokens", `{"tool":"file.list","origin":"`+shop+`"}`)
 	require.Equal(t, http.StatusCreated, answer.StatusCode, body)
-	var token embed.Token
+	var token credential.Credential
 	require.NoError(t, json.Unmarshal([]byte(body), &token))
 	_, _ = s.send(http.MethodPost, "/v1/embed-tokens/"+token.ID+"/revoke", "")
 	cookie := s.logIn("1")
 	answer, body, _ = s.visit(http.MethodPost, "/v1/logout", url.Values{}, "Cookie", cookie)
 	require.Equal(t, http.StatusNoContent, answer.StatusCode, body)
-	here, anna := history.Actor{Address: "127.0.0.1"}, history.Actor{Principal: "anna", Address: "127.0.0.1"}
-	require.Equal(t, map[string]history.Actor{
-		history.KeyCreated: here, history.KeyRevoked: here, history.EmbedCreated: here, history.EmbedRevoked: here, history.LoggedIn: anna, history.LoggedOut: anna,
+	ana, anna := doer{"ana", "127.0.0.1"}, doer{"anna", "127.0.0.1"}
+	require.Equal(t, map[string]doer{
+		"create api_key": ana, "revoke api_key": ana, "create embed_token": ana, "revoke embed_token": ana, "create login": anna, "revoke login": anna,
 	}, d.said, strings.Join(slices.Sorted(maps.Keys(d.said)), " "))
 }
 
@@ -250,12 +235,12 @@ func TestCredentialEvents_List(t *testing.T) {
 	s := newSite(t)
 	answer, body := s.send(http.MethodGet, "/v1/credential-events?kind=refused&principal=ben&cursor=c&limit=7", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode, body)
-	var page history.Page
+	var page identity.CredentialEvents
 	require.NoError(t, json.Unmarshal([]byte(body), &page))
-	require.Equal(t, []history.CredentialEvent{{Tenant: "acme", Kind: "refused", Principal: "ben", Address: "c", Count: 7}}, page.Events)
+	require.Equal(t, []identity.CredentialEvent{{Tenant: "acme", Kind: "refused", Principal: "ben", Address: "c", Count: 7}}, page.Events)
 	answer, body = s.send(http.MethodGet, "/v1/credential-events?kind=other", "")
 	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
-	s.key = s.keys.add("acme", slices.DeleteFunc(apikey.Scopes(), func(scope string) bool { return scope == apikey.ScopeManage })...)
+	s.key = s.keys.add("acme", slices.DeleteFunc(credential.Scopes(), func(scope string) bool { return scope == credential.ScopeManage })...)
 	answer, body = s.send(http.MethodGet, "/v1/credential-events", "")
 	require.Equal(t, "scope", problem(t, answer, body).Reason)
 }

@@ -8,10 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/history"
-	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -54,28 +51,22 @@ func (o Options) Dependents(ctx context.Context, tenant, person, key string) ([]
 	if err != nil {
 		return nil, err
 	}
-	keys, err := o.Keys.APIKeys(ctx, tenant)
+	issued, err := o.Credentials.Credentials(ctx, tenant, identity.KindAPIKey, identity.KindLogin, identity.KindDevLogin)
+	if err != nil {
+		return nil, err
+	}
+	tokens, _, err := o.Credentials.EmbedTokens(ctx, tenant, "", maxEmbeds)
 	if err != nil {
 		return nil, err
 	}
 	roots := []string{key}
-	for _, k := range keys {
-		if person != "" && slices.Contains([]string{k.Principal, k.Maker, k.CreatedBy}, person) {
-			roots = append(roots, k.ID)
+	for _, c := range issued {
+		if person != "" && c.Kind == identity.KindAPIKey && slices.Contains([]string{c.Principal, c.Maker, c.CreatedBy}, person) {
+			roots = append(roots, c.ID)
 		}
 	}
-	e := ending{person: person, key: key, settings: settings, keys: apikey.Descendants(keys, roots...)}
-	tokens, _, err := o.Embeds.EmbedTokens(ctx, tenant, "", maxEmbeds)
-	if err != nil {
-		return nil, err
-	}
-	var logins []login.Login
-	if person != "" {
-		if logins, err = o.Logins.LoginsOf(ctx, tenant); err != nil {
-			return nil, err
-		}
-	}
-	found := e.credentials(keys, tokens, logins)
+	e := ending{person: person, key: key, settings: settings, keys: credential.Descendants(issued, roots...)}
+	found := e.credentials(append(issued, tokens...))
 	work, err := o.work(ctx, tenant, e)
 	return append(found, work...), err
 }
@@ -83,27 +74,23 @@ func (o Options) Dependents(ctx context.Context, tenant, person, key string) ([]
 // maxEmbeds is the maximum number of embed tokens that are searched, the newest first. They last minutes.
 const maxEmbeds = 1_000
 
-// credentials returns the credentials that end.
-func (e ending) credentials(keys []apikey.Key, tokens []embed.Token, logins []login.Login) (found []identity.Dependent) {
+// credentials returns those of the credentials that end.
+func (e ending) credentials(all []credential.Credential) (found []identity.Dependent) {
 	now := time.Now()
-	for _, k := range keys {
-		if e.keys[k.ID] && k.ID != e.key && k.Valid(now) {
-			found = append(found, identity.Dependent{Kind: history.KindAPIKey, ID: k.ID, Name: k.Name, Principal: k.Principal})
+	for _, c := range all {
+		d := identity.Dependent{Kind: c.Kind, ID: c.ID, Principal: c.Principal}
+		switch {
+		case c.Kind == identity.KindAPIKey:
+			d.Name = c.Name
+		case c.IsLogin():
+			d.Kind = identity.KindLogin
+			if c.Issuer != "" {
+				d.Principal = e.settings.SignedIn(tenancy.Login{Issuer: c.Issuer, Subject: c.Subject}, nil).ID
+			}
 		}
-	}
-	for _, t := range tokens {
-		made := t.Maker.Kind == kindAPIKey && e.keys[t.Maker.ID]
-		if t.RevokedAt == nil && t.ExpiresAt.After(now) && (made || e.is(t.Principal)) {
-			found = append(found, identity.Dependent{Kind: history.KindEmbed, ID: t.ID, Principal: t.Principal})
-		}
-	}
-	for _, l := range logins {
-		who := l.Subject
-		if l.Issuer != "" {
-			who = e.settings.SignedIn(tenancy.Login{Issuer: l.Issuer, Subject: l.Subject}, nil).ID
-		}
-		if e.is(who) {
-			found = append(found, identity.Dependent{Kind: history.KindLogin, ID: l.ID, Principal: who})
+		made := e.keys[c.ID] || c.Kind == identity.KindEmbed && c.MadeWith.Kind == identity.KindAPIKey && e.keys[c.MadeWith.ID]
+		if c.ID != e.key && c.Valid(now) && (made || e.is(d.Principal)) {
+			found = append(found, d)
 		}
 	}
 	return found

@@ -13,9 +13,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -27,7 +25,7 @@ func (standing) Grants(context.Context, string, bool) ([]jig.Grant, error) {
 }
 
 // What ends with a person or a key is listed with everything that was made with it, directly or not, and nothing else.
-func TestDependents(t *testing.T) {
+func TestDependents_EndWithAPersonOrAKey(t *testing.T) {
 	t.Parallel()
 	l := &library{whole: []client.Schedule{
 		{Name: "hers", Principal: "ana"},
@@ -36,17 +34,16 @@ func TestDependents(t *testing.T) {
 		{Name: "keyed", Principal: "ben", Credential: "api_key:child"},
 		{Name: "login", Principal: "ben", Credential: "login:root"},
 	}}
-	logins, tokens := newLogins(), newTokens()
 	s := newSiteWith(t, func(o *httpapi.Options) {
-		o.Engine.Schedules, o.Engine.Governance, o.Logins, o.Embeds = l, standing{}, logins, tokens
+		o.Engine.Schedules, o.Engine.Governance = l, standing{}
 	})
 	s.tenants.change(func(all *tenancy.Settings) {
 		all.Logins = map[tenancy.Login]string{{Issuer: issuer, Subject: "1"}: "ana"}
 	})
 	reader := s.key
-	require.NoError(t, s.keys.change(idOf(t, reader), func(k *apikey.Key) { k.Principal = "reader" }))
-	key := func(id, principal, createdBy, parent string, change func(*apikey.Key)) {
-		k := apikey.Key{Tenant: "acme", ID: id, Principal: principal, CreatedBy: createdBy, CreatedAt: time.Now()}
+	require.NoError(t, s.keys.change(idOf(t, reader), func(k *credential.Credential) { k.Principal = "reader" }))
+	key := func(id, principal, createdBy, parent string, change func(*credential.Credential)) {
+		k := credential.Credential{Tenant: "acme", ID: id, Kind: identity.KindAPIKey, Principal: principal, CreatedBy: createdBy, CreatedAt: time.Now()}
 		if parent != "" {
 			k.MadeWith = identity.CredentialRef{Kind: "api_key", ID: parent}
 		}
@@ -55,19 +52,19 @@ func TestDependents(t *testing.T) {
 		}
 		s.keys.put([]byte(id), k)
 	}
-	revoked := func(k *apikey.Key) { k.RevokedAt = new(time.Now()) }
+	revoked := func(k *credential.Credential) { k.RevokedAt = new(time.Now()) }
 	key("root", "ci", "ana", "", nil)
 	key("child", "ci", "ci", "root", revoked)
 	key("grandchild", "ci", "ci", "child", nil)
 	key("other", "ben", "ben", "", nil)
 	key("gone", "ana", "", "", revoked)
 	for id, maker := range map[string]string{"page": "grandchild", "bens-page": "other"} {
-		tokens.put([]byte(id), embed.Token{
-			Tenant: "acme", ID: id, Principal: "ben", ExpiresAt: time.Now().Add(time.Minute), Maker: embed.Maker{Kind: "api_key", ID: maker},
+		s.keys.put([]byte(id), credential.Credential{
+			Tenant: "acme", ID: id, Kind: identity.KindEmbed, Principal: "ben", ExpiresAt: new(time.Now().Add(time.Minute)), MadeWith: identity.CredentialRef{Kind: "api_key", ID: maker},
 		})
 	}
 	for id, subject := range map[string]string{"lgn": "1", "bens-lgn": "2"} {
-		logins.put([]byte(id), login.Login{Tenant: "acme", ID: id, Issuer: issuer, Subject: subject})
+		s.keys.put([]byte(id), credential.Credential{Tenant: "acme", ID: id, Kind: identity.KindLogin, Issuer: issuer, Subject: subject, CreatedAt: time.Now()})
 	}
 	s.key = reader
 	for query, want := range map[string][]string{

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // version is the version of the interface, which is part of every path.
@@ -22,10 +24,10 @@ func settings() huma.Config {
 	c.RejectUnknownQueryParameters = true
 	c.Formats = map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		kindAPIKey:      {Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, created by `jig api-key create`."},
-		kindLogin:       {Type: "apiKey", In: "cookie", Name: cookieLogin, Description: "The cookie of a login with a browser. Pages of other origins cannot use it for changes."},
-		kindEmbed:       {Type: "http", Scheme: "bearer", Description: "An embed token: jig_embed_<id>_<secret>. It is valid only for the Origin that it was created for."},
-		kindAccessToken: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "An access token of a configured identity provider, for the audience of this server."},
+		identity.KindAPIKey:      {Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, created by `jig api-key create`."},
+		identity.KindLogin:       {Type: "apiKey", In: "cookie", Name: cookieLogin, Description: "The cookie of a login with a browser. Pages of other origins cannot use it for changes."},
+		identity.KindEmbed:       {Type: "http", Scheme: "bearer", Description: "An embed token: jig_embed_<id>_<secret>. It is valid only for the Origin that it was created for."},
+		identity.KindAccessToken: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "An access token of a configured identity provider, for the audience of this server."},
 	}
 	return c
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
 )
@@ -241,8 +241,8 @@ func TestDocuments_ARepeatedChangeFindsItsCall(t *testing.T) {
 func TestDocuments_NeedTheScopeAuthor(t *testing.T) {
 	t.Parallel()
 	s, l := librarySite(t)
-	run, author := s.keys.add("acme", apikey.DefaultScopes()...), s.keys.add("acme", apikey.ScopeRead, apikey.ScopeRun, apikey.ScopeAuthor)
-	manage := s.keys.add("acme", apikey.ScopeRead, apikey.ScopeManage)
+	run, author := s.keys.add("acme", credential.DefaultScopes()...), s.keys.add("acme", credential.ScopeRead, credential.ScopeRun, credential.ScopeAuthor)
+	manage := s.keys.add("acme", credential.ScopeRead, credential.ScopeManage)
 	for _, c := range []struct{ method, path, body, tool string }{
 		{"POST", "/v1/documents", `{"documents":[{"path":"a.yaml","body":"x"}]}`, "catalog.put"},
 		{"POST", "/api/tools", `{"documents":[{"path":"a.yaml","body":"x"}]}`, "catalog.put"},

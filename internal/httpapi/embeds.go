@@ -6,35 +6,20 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/openid"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 )
 
-// embedded returns the caller of an embed token, without what the tenant's document adds. The error is NOT_FOUND if it does not count, and NOT_PERMITTED,
-// reason cross_origin, if the request does not come from a page of the token's origin.
-func (a *API) embedded(ctx context.Context, r *http.Request, id string, hash []byte) (caller, error) {
-	t, err := a.options.Embeds.EmbedToken(ctx, id, hash)
-	if err != nil {
-		return caller{}, err
+// fromItsPage returns an error unless a request comes from a page of its embed token's origin. It is NOT_PERMITTED, reason cross_origin.
+func (c caller) fromItsPage(r *http.Request) error {
+	if origins := r.Header.Values("Origin"); len(origins) != 1 || origins[0] != c.embed.Origin {
+		return jig.Errorf(jig.CodeNotPermitted, "the embed token is for pages of another origin").WithReason(reasonOrigin)
 	}
-	c := caller{
-		kind: kindEmbed, id: t.ID, tenant: t.Tenant, principal: jig.Principal{ID: t.Principal, Claimed: true}, expires: &t.ExpiresAt, embed: &t, lineage: t.Lineage,
-	}
-	if len(t.Lineage) > 0 {
-		c.principal.Maker = t.Lineage[0].Maker
-	}
-	if t.Maker.Issuer != "" {
-		c.signed = &openid.Identity{Tenant: t.Tenant, Issuer: t.Maker.Issuer, Subject: t.Maker.Subject, Groups: t.Maker.Groups, ExpiresAt: t.ExpiresAt}
-	}
-	if origins := r.Header.Values("Origin"); len(origins) != 1 || origins[0] != t.Origin {
-		return c, jig.Errorf(jig.CodeNotPermitted, "the embed token is for pages of another origin").WithReason(reasonOrigin)
-	}
-	return c, nil
+	return nil
 }
 
 // embeds returns the kind of an embed token.
-func embeds(t *embed.Token) api.Embed {
+func embeds(t *credential.Credential) api.Embed {
 	if t.Tool != "" {
 		return api.EmbedTool
 	}
@@ -66,7 +51,7 @@ type embedRequest struct {
 
 // createdEmbed holds a new token with its text, which nobody can find again.
 type createdEmbed struct {
-	embed.Token
+	credential.Credential
 	Text string `json:"embed_token" doc:"The token itself; it is not stored"`
 }
 
@@ -74,9 +59,12 @@ type embedAnswer struct{ Body createdEmbed }
 
 func (a *API) createEmbed(ctx context.Context, in *embedRequest) (*embedAnswer, error) {
 	c := exchangeOf(ctx).caller
-	t := embed.Token{Tenant: c.tenant, Tool: in.Body.Tool, Origin: in.Body.Origin, Principal: c.principal.ID, Maker: embed.Maker{Kind: c.kind, ID: c.id}}
-	if !c.allows(apikey.ScopeRead) {
-		return nil, c.lacks(apikey.ScopeRead)
+	t := credential.Credential{
+		Tenant: c.tenant, Kind: identity.KindEmbed, Tool: in.Body.Tool, Origin: in.Body.Origin, Principal: c.principal.ID, Scopes: credential.EmbedScopes(in.Body.Tool),
+		ExpiresAt: c.expires, CreatedBy: c.principal.ID, MadeWith: identity.CredentialRef{Kind: c.kind, ID: c.id},
+	}
+	if !c.allows(credential.ScopeRead) {
+		return nil, c.lacks(credential.ScopeRead)
 	}
 	if in.Body.Session != "" {
 		t.Session = jig.SessionID(c.tenant, in.Body.Session)
@@ -84,30 +72,30 @@ func (a *API) createEmbed(ctx context.Context, in *embedRequest) (*embedAnswer, 
 			return nil, err
 		}
 	}
-	if err := t.Check(); err != nil {
+	if err := t.CheckEmbed(); err != nil {
 		return nil, err
 	}
 	if c.signed != nil {
-		t.Maker.Issuer, t.Maker.Subject, t.Maker.Groups = c.signed.Issuer, c.signed.Subject, c.signed.Groups
+		t.Issuer, t.Subject, t.Groups = c.signed.Issuer, c.signed.Subject, c.signed.Groups
 	}
-	text, id, hash := embed.New()
+	text, id, hash := credential.EmbedForm.New()
 	t.ID = id
-	created, err := a.options.Embeds.CreateEmbedToken(ctx, t, hash, c.expires)
+	created, err := a.options.Credentials.CreateCredential(ctx, credential.New{Credential: t, Hash: hash})
 	return &embedAnswer{Body: createdEmbed{created, text}}, err
 }
 
 type embedsAnswer struct {
 	Body struct {
-		Tokens []embed.Token `json:"embed_tokens"`
-		Next   string        `json:"next_cursor,omitempty"`
+		Tokens []credential.Credential `json:"embed_tokens"`
+		Next   string                  `json:"next_cursor,omitempty"`
 	} `nameHint:"EmbedTokens"`
 }
 
 func (a *API) listEmbeds(ctx context.Context, in *api.Page) (*embedsAnswer, error) {
 	tenant, _ := callerOf(ctx)
-	list, next, err := a.options.Embeds.EmbedTokens(ctx, tenant, in.Cursor, in.Limit)
+	list, next, err := a.options.Credentials.EmbedTokens(ctx, tenant, in.Cursor, in.Limit)
 	answer := &embedsAnswer{}
-	answer.Body.Tokens, answer.Body.Next = append([]embed.Token{}, list...), next
+	answer.Body.Tokens, answer.Body.Next = append([]credential.Credential{}, list...), next
 	return answer, err
 }
 
@@ -117,5 +105,5 @@ type oneEmbed struct {
 
 func (a *API) revokeEmbed(ctx context.Context, in *oneEmbed) (*struct{}, error) {
 	tenant, who := callerOf(ctx)
-	return nil, a.options.Embeds.RevokeEmbedToken(ctx, tenant, in.Token, who.ID)
+	return nil, a.options.Credentials.RevokeCredential(ctx, tenant, identity.CredentialRef{Kind: identity.KindEmbed, ID: in.Token}, who.ID)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,51 +16,13 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 const shop = "https://shop.example.com"
-
-// tokens are the embed tokens.
-type tokens struct {
-	*stored[embed.Token]
-
-	// until is when the credential ends that made the last one.
-	until *time.Time
-}
-
-func newTokens() *tokens {
-	return &tokens{stored: newStored(func(t embed.Token) (tenant, id string) { return t.Tenant, t.ID })}
-}
-
-func (s *tokens) CreateEmbedToken(_ context.Context, t embed.Token, hash []byte, until *time.Time) (embed.Token, error) {
-	t.ExpiresAt, s.until = time.Now().Add(embed.Lifetime), until
-	s.put(hash, t)
-	return t, nil
-}
-
-func (s *tokens) EmbedToken(_ context.Context, id string, hash []byte) (embed.Token, error) {
-	return s.get(id, hash)
-}
-
-func (s *tokens) ValidEmbedTokens(context.Context, []string) ([]string, error) { return s.ids(), nil }
-
-func (s *tokens) EmbedOrigin(_ context.Context, origin string) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(slices.Collect(maps.Values(s.list)), func(t embed.Token) bool { return t.Origin == origin }), nil
-}
-
-func (s *tokens) EmbedTokens(_ context.Context, tenant, _ string, _ int) (list []embed.Token, next string, err error) {
-	return s.of(tenant), "", nil
-}
-
-func (s *tokens) RevokeEmbedToken(_ context.Context, tenant, id, _ string) error {
-	return s.remove(tenant, id)
-}
 
 // caller is an engine for single calls.
 type caller struct {
@@ -85,16 +46,16 @@ func (c *caller) Record(_ context.Context, _, session, call string) (protocol.Ca
 }
 
 // newEmbedSite is a site with embed tokens.
-func newEmbedSite(t *testing.T) (*site, *tokens, *caller) {
+func newEmbedSite(t *testing.T) (*site, *credentials, *caller) {
 	t.Helper()
-	list, calls := newTokens(), &caller{}
-	s := newSiteWith(t, func(o *httpapi.Options) { o.Embeds, o.Engine.Calls = list, calls })
-	return s, list, calls
+	calls := &caller{}
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Engine.Calls = calls })
+	return s, s.keys, calls
 }
 
 // madeEmbed is the answer to the creation of an embed token.
 type madeEmbed struct {
-	embed.Token
+	credential.Credential
 	Text string `json:"embed_token"`
 }
 
@@ -144,12 +105,12 @@ func TestEmbed_ShowsItsSession(t *testing.T) {
 }
 
 // other stores a token for a session that is not known, and returns its text.
-func (s *tokens) other(t *testing.T) string {
+func (s *credentials) other(t *testing.T) string {
 	t.Helper()
-	text, id, hash := embed.New()
-	_, err := s.CreateEmbedToken(t.Context(), embed.Token{
-		Tenant: "acme", ID: id, Session: "acme.other", Origin: shop, Principal: "ana", Maker: embed.Maker{Kind: "api_key", ID: "k"},
-	}, hash, nil)
+	text, id, hash := credential.EmbedForm.New()
+	_, err := s.CreateCredential(t.Context(), credential.New{Credential: credential.Credential{
+		Tenant: "acme", ID: id, Kind: identity.KindEmbed, Session: "acme.other", Origin: shop, Principal: "ana", Scopes: credential.EmbedScopes(""), MadeWith: identity.CredentialRef{Kind: "api_key", ID: "k"},
+	}, Hash: hash})
 	require.NoError(t, err)
 	return text
 }
@@ -261,12 +222,12 @@ func TestEmbed_GivesNothingMore(t *testing.T) {
 	t.Parallel()
 	s, list, _ := newEmbedSite(t)
 	all := s.key
-	for _, scope := range []string{apikey.ScopeRead, apikey.ScopeRun, apikey.ScopeDecide, apikey.ScopeManage} {
+	for _, scope := range []string{credential.ScopeRead, credential.ScopeRun, credential.ScopeDecide, credential.ScopeManage} {
 		s.key = s.keys.add("acme", scope)
 		answer, body := s.send(http.MethodPost, "/v1/embed-tokens", `{"session":"known","origin":"`+shop+`"}`)
 		require.Equal(t, "scope", problem(t, answer, body).Reason, scope)
 	}
-	s.key = s.keys.add("acme", apikey.ScopeRead, apikey.ScopeRun)
+	s.key = s.keys.add("acme", credential.ScopeRead, credential.ScopeRun)
 	require.Nil(t, list.until)
 	s.embeds("session", "known")
 	s.key = all
@@ -308,7 +269,7 @@ func TestEmbed_Revoked(t *testing.T) {
 	s.key = made.Text
 	open := s.follow("Origin", shop)
 	open.until(t, "event: pass.started")
-	s.key = s.keys.add("umbrella", apikey.Scopes()...)
+	s.key = s.keys.add("umbrella", credential.Scopes()...)
 	answer, body = s.send(http.MethodPost, "/v1/embed-tokens/"+made.ID+"/revoke", "")
 	require.Equal(t, http.StatusNotFound, problem(t, answer, body).Status, "it is another tenant's")
 	s.key = owner

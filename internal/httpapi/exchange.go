@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // Limits of requests. The server limits headers and the time in which they arrive.
@@ -70,7 +70,7 @@ func (a *API) Handler() http.Handler {
 		began := time.Now()
 		x := &exchange{id: "req_" + strings.ToLower(rand.Text())}
 		ctx := context.WithValue(r.Context(), exchangeKey{}, x)
-		ctx = history.WithActor(ctx, history.Actor{Address: a.addressOf(r)})
+		ctx = identity.WithAddress(ctx, a.addressOf(r))
 		r = r.WithContext(ctx)
 		r.Body = recorded{io.TeeReader(r.Body, &x.body), r.Body}
 		x.request = r

@@ -21,7 +21,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -269,7 +269,7 @@ func TestDecide_ByTheKeysPrincipal(t *testing.T) {
 		answer, body := s.send(http.MethodPost, "/v1/approvals/known/decision", bad)
 		require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
 	}
-	s.key = s.keys.add("acme", apikey.DefaultScopes()...)
+	s.key = s.keys.add("acme", credential.DefaultScopes()...)
 	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", `{"call":"1.1","answer":"approve","digest":"d"}`)
 	require.Equal(t, "scope", problem(t, answer, body).Reason)
 	require.Len(t, s.engine.decided, 1)
@@ -400,14 +400,14 @@ func TestOperations_AreDeclaredInFull(t *testing.T) {
 				require.Empty(t, op.Scope, "everybody may ask who they are")
 				continue
 			}
-			require.Contains(t, apikey.Scopes(), op.Scope, op.ID)
+			require.Contains(t, credential.Scopes(), op.Scope, op.ID)
 			read := method == "get" || slices.Contains(reads, op.ID)
 			require.Equal(t, read, op.Record == "", "%s %s", method, path)
 			if op.ID == "list-credential-events" {
-				require.Equal(t, apikey.ScopeManage, op.Scope, "not everybody may read who did what from where")
+				require.Equal(t, credential.ScopeManage, op.Scope, "not everybody may read who did what from where")
 				continue
 			}
-			require.Equal(t, read, op.Scope == apikey.ScopeRead, "%s changes something, or does not", op.ID)
+			require.Equal(t, read, op.Scope == credential.ScopeRead, "%s changes something, or does not", op.ID)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -156,13 +157,13 @@ func (a *API) Run(ctx context.Context) {
 
 // checkLeases cancels the requests whose credentials are no longer valid or no longer allow them.
 func (a *API) checkLeases(ctx context.Context) error {
-	stored := credentials{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	issued := map[string]bool{} // the server issues no access tokens
 	var failed []error
 	asked, tenants := map[string]bool{}, map[string]tenancy.Settings{}
 	callers := a.leases.callers()
 	for _, c := range callers {
-		if ids := stored.of(c); ids != nil {
-			ids[c.id] = true
+		if c.kind != identity.KindAccessToken {
+			issued[c.id] = true
 		}
 		if asked[c.tenant] {
 			continue
@@ -179,9 +180,12 @@ func (a *API) checkLeases(ctx context.Context) error {
 	if len(callers) == 0 {
 		return nil
 	}
-	list, err := a.valid(ctx, stored)
-	if err != nil {
-		return errors.Join(append(failed, err)...)
+	var list []string
+	if len(issued) > 0 {
+		var err error
+		if list, err = a.options.Credentials.ValidCredentials(ctx, slices.Collect(maps.Keys(issued))); err != nil {
+			return errors.Join(append(failed, err)...)
+		}
 	}
 	valid := map[string]bool{}
 	for _, id := range list {
@@ -191,50 +195,9 @@ func (a *API) checkLeases(ctx context.Context) error {
 		if settings, known := tenants[l.caller.tenant]; known && !l.allowed(settings) {
 			return false
 		}
-		ids := stored.of(l.caller) // a request that began since is checked next time
-		return ids == nil || !ids[l.caller.id] || valid[l.caller.id]
+		return !issued[l.caller.id] || valid[l.caller.id] // a request that began since is checked next time
 	})
 	return errors.Join(failed...)
-}
-
-// credentials are the ids of stored credentials. Ids are random, so they are unique across kinds.
-type credentials struct{ keys, logins, embeds map[string]bool }
-
-// of returns the ids for the kind of a caller's credential; nil if credentials of that kind are not stored.
-func (s credentials) of(c caller) map[string]bool {
-	switch {
-	case c.kind == kindAPIKey:
-		return s.keys
-	case c.kind == kindEmbed:
-		return s.embeds
-	case c.cookied():
-		return s.logins
-	}
-	return nil
-}
-
-// valid returns the ids of the given credentials that are valid now.
-func (a *API) valid(ctx context.Context, stored credentials) (valid []string, err error) {
-	if len(stored.keys) > 0 {
-		if valid, err = a.options.Keys.ValidAPIKeys(ctx, slices.Collect(maps.Keys(stored.keys))); err != nil {
-			return nil, err
-		}
-	}
-	if len(stored.logins) > 0 {
-		logins, err := a.options.Logins.ValidLogins(ctx, slices.Collect(maps.Keys(stored.logins)))
-		if err != nil {
-			return nil, err
-		}
-		valid = append(valid, logins...)
-	}
-	if len(stored.embeds) > 0 {
-		embeds, err := a.options.Embeds.ValidEmbedTokens(ctx, slices.Collect(maps.Keys(stored.embeds)))
-		if err != nil {
-			return nil, err
-		}
-		valid = append(valid, embeds...)
-	}
-	return valid, nil
 }
 
 // patiently returns a context for work that waits. It ends after the given time, when the credential is no longer valid, and when the server stops.

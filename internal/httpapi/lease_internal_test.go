@@ -7,23 +7,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // unchanged are tenants without documents, and embed tokens that are all valid.
-type unchanged struct{ Embeds }
+type unchanged struct{ CredentialStore }
 
 func (unchanged) Settings(context.Context, string) (tenancy.Settings, error) {
 	return tenancy.Settings{}, nil
 }
 
-func (unchanged) ValidEmbedTokens(_ context.Context, ids []string) ([]string, error) { return ids, nil }
+func (unchanged) ValidCredentials(_ context.Context, ids []string) ([]string, error) { return ids, nil }
 
 // Each visitor of a site has an embed token. The check must take much less than checkEvery, because no stream begins or ends meanwhile.
 func BenchmarkCheckLeases(b *testing.B) {
-	a := New(Options{Tenants: unchanged{}, Embeds: unchanged{}})
+	a := New(Options{Tenants: unchanged{}, Credentials: unchanged{}})
 	for i := range 10_000 {
-		_, over := a.leases.hold(b.Context(), &exchange{caller: caller{kind: kindEmbed, id: strconv.Itoa(i), tenant: "acme"}})
+		_, over := a.leases.hold(b.Context(), &exchange{caller: caller{kind: identity.KindEmbed, id: strconv.Itoa(i), tenant: "acme"}})
 		defer over()
 	}
 	for b.Loop() {

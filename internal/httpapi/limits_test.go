@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 )
 
 // counts is an observer.
@@ -81,7 +81,7 @@ func TestRates_AreLimited(t *testing.T) {
 	t.Parallel()
 	seen := newCounts()
 	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerKey, o.RatePerAddress, o.Observer, o.Now = 1, 3, seen, stopped })
-	other := s.keys.add("acme", apikey.Scopes()...)
+	other := s.keys.add("acme", credential.Scopes()...)
 	require.Equal(t, 200, s.ask("192.0.2.1:1", "", s.key).Code)
 	require.Equal(t, 200, s.ask("192.0.2.1:2", "", s.key).Code)
 	refused := s.ask("192.0.2.1:3", "", s.key)
@@ -119,7 +119,7 @@ func TestRates_OfStarts(t *testing.T) {
 			o.Engine.Calls, o.Engine.Records, o.Engine.Schedules = l, l, l
 		})
 		s.engine.start = func(client.StartOptions) (client.Started, error) { return client.Started{SessionID: "ses_1"}, nil }
-		other, elsewhere := s.keys.add("acme", apikey.Scopes()...), s.keys.add("globex", apikey.Scopes()...)
+		other, elsewhere := s.keys.add("acme", credential.Scopes()...), s.keys.add("globex", credential.Scopes()...)
 		send := func(key string) (reply, string) {
 			return s.send(http.MethodPost, start.path, start.body, "Authorization", "Bearer "+key)
 		}
@@ -196,7 +196,7 @@ func TestStreams_AreLimited(t *testing.T) {
 	answer, _ := s.send(http.MethodGet, "/v1/sessions/known/events", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode, "a page is no stream")
 	first := s.key
-	s.key = s.keys.add("acme", apikey.Scopes()...)
+	s.key = s.keys.add("acme", credential.Scopes()...)
 	s.follow().until(t, "id: 1")
 	s.key = first
 	s.log.add(jig.EventSessionCompleted)

@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"html/template"
@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/identity/openid"
 )
 
@@ -81,7 +82,9 @@ func (a *API) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	who, err := a.options.Providers.FinishLogin(r.Context(), cookie, r.URL.Query())
 	if err == nil {
-		err = a.logIn(w, r, login.Login{Tenant: who.Tenant, Issuer: who.Issuer, Subject: who.Subject, Name: who.Name, Groups: who.Groups}, who.Attempt)
+		err = a.logIn(w, r, credential.Credential{
+			Tenant: who.Tenant, Kind: identity.KindLogin, Issuer: who.Issuer, Subject: who.Subject, Name: who.Name, Groups: who.Groups,
+		}, who.Attempt)
 	}
 	if err != nil {
 		a.showProblem(w, r, err)
@@ -91,10 +94,10 @@ func (a *API) finishLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // logIn stores a login and gives the browser its cookie. The browser's former login ends.
-func (a *API) logIn(w http.ResponseWriter, r *http.Request, l login.Login, attempt []byte) error {
-	cookie, id, hash := login.New()
-	l.ID = id
-	created, err := a.options.Logins.CreateLogin(a.loginActor(r.Context(), l), l, hash, attempt)
+func (a *API) logIn(w http.ResponseWriter, r *http.Request, l credential.Credential, attempt []byte) error {
+	cookie, id, hash := credential.LoginForm.New()
+	l.ID, l.CreatedBy = id, a.whoLoggedIn(r.Context(), l)
+	created, err := a.options.Credentials.CreateCredential(r.Context(), credential.New{Credential: l, Hash: hash, Attempt: attempt})
 	if jig.CodeOf(err) == jig.CodeConflict {
 		return jig.Errorf(jig.CodeNotPermitted, "the login is not valid: %w", err).WithReason("login")
 	}
@@ -105,8 +108,8 @@ func (a *API) logIn(w http.ResponseWriter, r *http.Request, l login.Login, attem
 		return err
 	}
 	a.options.Logger.InfoContext(r.Context(), "somebody logged in", slog.String("request_id", exchangeOf(r.Context()).id),
-		slog.String("tenant", created.Tenant), slog.String("login", created.ID), slog.String("issuer", created.Issuer), slog.String("subject", created.Subject))
-	setCookie(w, cookieLogin, cookie, time.Until(created.ExpiresAt))
+		slog.String("tenant", created.Tenant), slog.String("login", created.ID), slog.String("issuer", created.Issuer), slog.String("subject", cmp.Or(created.Subject, created.Principal)))
+	setCookie(w, cookieLogin, cookie, time.Until(*created.ExpiresAt))
 	return nil
 }
 
@@ -127,38 +130,19 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) {
 // endLogin ends the login whose cookie a request has, if there is one.
 func (a *API) endLogin(r *http.Request) error {
 	cookie, _ := cookieOf(r, cookieLogin)
-	id, hash, ok := login.Parse(cookie)
+	id, hash, ok := credential.LoginForm.Parse(cookie)
 	if !ok {
 		return nil
 	}
-	l, err := a.options.Logins.Login(r.Context(), id, hash)
+	l, err := a.options.Credentials.Credential(r.Context(), id, hash)
+	if err == nil {
+		err = a.options.Credentials.RevokeCredential(r.Context(), l.Tenant, l.Ref(), a.whoLoggedIn(r.Context(), l))
+	}
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return a.options.Logins.EndLogin(a.loginActor(r.Context(), l), l.Tenant, l.ID)
+	return err
 }
-
-// loggedIn returns the caller of a login's cookie, without what the tenant's document adds. The error is NOT_FOUND if it does not count.
-func (a *API) loggedIn(ctx context.Context, cookie string) (caller, error) {
-	id, hash, ok := login.Parse(cookie)
-	if !ok || a.options.Logins == nil {
-		return caller{}, jig.Errorf(jig.CodeNotFound, "it is not the cookie of a login")
-	}
-	l, err := a.options.Logins.Login(ctx, id, hash)
-	c := caller{kind: kindLogin, id: l.ID, tenant: l.Tenant, name: l.Name, expires: &l.ExpiresAt}
-	if l.Issuer == "" {
-		c.kind, c.principal = kindDevLogin, jig.Principal{ID: l.Subject, Claimed: true}
-		return c, err
-	}
-	c.signed = &openid.Identity{Tenant: l.Tenant, Issuer: l.Issuer, Subject: l.Subject, Name: l.Name, Groups: l.Groups, ExpiresAt: l.ExpiresAt}
-	return c, err
-}
-
-// cookied reports whether the credential is the cookie of a login.
-func (c caller) cookied() bool { return c.kind == kindLogin || c.kind == kindDevLogin }
 
 // sameOrigin refuses a request that changes something and comes from a page of another origin. Browsers send cookies along on their own.
 func (a *API) sameOrigin(r *http.Request) error {
@@ -205,7 +189,7 @@ func (a *API) devLogin(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		attempt := make([]byte, 32)
 		_, _ = rand.Read(attempt) // it never fails
-		err = a.logIn(w, r, login.Login{Tenant: tenant, Subject: name, Name: name}, attempt)
+		err = a.logIn(w, r, credential.Credential{Tenant: tenant, Kind: identity.KindDevLogin, Principal: name, Name: name}, attempt)
 	}
 	if err != nil {
 		a.showProblem(w, r, err)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/login"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -65,59 +63,10 @@ func TestProtectedResource(t *testing.T) {
 	require.Contains(t, problem(t, answer, body).Hint, "JIG_OIDC_FILE")
 }
 
-// logins are the valid logins, and the attempts that had one.
-type logins struct {
-	*stored[login.Login]
-
-	attempts map[string]bool
-	// checks counts how often open streams were checked.
-	checks atomic.Int64
-}
-
-func newLogins() *logins {
-	return &logins{
-		stored: newStored(func(l login.Login) (tenant, id string) { return l.Tenant, l.ID }), attempts: map[string]bool{},
-	}
-}
-
-func (s *logins) CreateLogin(_ context.Context, l login.Login, hash, attempt []byte) (login.Login, error) {
-	s.mu.Lock()
-	again := s.attempts[string(attempt)]
-	s.attempts[string(attempt)] = true
-	s.mu.Unlock()
-	if again {
-		return l, jig.Errorf(jig.CodeConflict, "again")
-	}
-	l.ExpiresAt = time.Now().Add(login.Lifetime).UTC()
-	s.put(hash, l)
-	return l, nil
-}
-
-func (s *logins) Login(_ context.Context, id string, hash []byte) (login.Login, error) {
-	return s.get(id, hash)
-}
-
-func (s *logins) LoginsOf(_ context.Context, tenant string) ([]login.Login, error) {
-	return s.of(tenant), nil
-}
-
-func (s *logins) ValidLogins(context.Context, []string) ([]string, error) {
-	s.checks.Add(1)
-	return s.ids(), nil
-}
-
-func (s *logins) EndLogin(_ context.Context, tenant, id string) error {
-	if err := s.remove(tenant, id); jig.CodeOf(err) != jig.CodeNotFound {
-		return err
-	}
-	return nil // it has ended before
-}
-
 // newLoginSite is a site where people log in.
 func newLoginSite(t *testing.T, change func(o *httpapi.Options)) *site {
 	t.Helper()
 	s := newSiteWith(t, func(o *httpapi.Options) {
-		o.Logins = newLogins()
 		if change != nil {
 			change(o)
 		}
@@ -262,14 +211,13 @@ func TestLogin_Cookie(t *testing.T) {
 // A stream lasts as long as the login that opened it.
 func TestLogin_KeepsItsStreams(t *testing.T) {
 	t.Parallel()
-	list := newLogins()
-	s := newLoginSite(t, func(o *httpapi.Options) { o.Logins = list })
+	s := newLoginSite(t, nil)
 	s.log.add(jig.EventSessionStarted)
 	cookie := s.logIn("1")
 	s.key = ""
 	stream := s.follow("Cookie", cookie)
 	stream.until(t, "event: session.started")
-	require.Eventually(t, func() bool { return list.checks.Load() > 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.keys.checks.Load() > 1 }, time.Minute, time.Millisecond)
 	s.log.add(jig.EventPassStarted)
 	stream.until(t, "event: pass.started")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -132,11 +132,11 @@ func TestAPIKeys_AreTakenOver(t *testing.T) {
 	below := s.makes(`{"principal":"deploy","scopes":["read","manage"]}`)
 	s.key = ana
 	deciding := s.makes(`{"principal":"ci","scopes":["read"]}`)
-	require.NoError(t, s.keys.change(deciding.ID, func(k *apikey.Key) { k.Scopes = []string{"decide"} }))
+	require.NoError(t, s.keys.change(deciding.ID, func(k *credential.Credential) { k.Scopes = []string{"decide"} }))
 	gone := s.makes(`{"principal":"ci","scopes":["read"]}`)
-	require.NoError(t, s.keys.change(gone.ID, func(k *apikey.Key) { k.RevokedAt = new(time.Now()) }))
+	require.NoError(t, s.keys.change(gone.ID, func(k *credential.Credential) { k.RevokedAt = new(time.Now()) }))
 	ben := s.keys.add("acme", "read", "manage")
-	require.NoError(t, s.keys.change(idOf(t, ben), func(k *apikey.Key) { k.Principal = "ben" }))
+	require.NoError(t, s.keys.change(idOf(t, ben), func(k *credential.Credential) { k.Principal = "ben" }))
 
 	takes := func(with, id string) (int, string) {
 		s.key = with
@@ -205,14 +205,14 @@ func TestSchedule_TakenOverWithTheCallersCredential(t *testing.T) {
 
 func idOf(t *testing.T, key string) string {
 	t.Helper()
-	id, _, ok := apikey.Parse(key)
+	id, _, ok := credential.KeyForm.Parse(key)
 	require.True(t, ok)
 	return id
 }
 
 func hashOf(t *testing.T, key string) string {
 	t.Helper()
-	_, hash, ok := apikey.Parse(key)
+	_, hash, ok := credential.KeyForm.Parse(key)
 	require.True(t, ok)
 	return string(hash)
 }

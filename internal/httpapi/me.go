@@ -20,12 +20,12 @@ type me struct {
 	Roles       []string `json:"roles" doc:"The roles that the tenant's document gives the principal"`
 	Permissions []string `json:"permissions" doc:"The permissions of the principal; * means all"`
 	// Proof is how workers know the principal.
-	Proof      jig.Proof  `json:"proof" enum:"claimed,vouched,key,passkey" doc:"How workers know the principal: vouched if the server signs its requests, otherwise claimed"`
-	Credential credential `json:"credential"`
+	Proof      jig.Proof      `json:"proof" enum:"claimed,vouched,key,passkey" doc:"How workers know the principal: vouched if the server signs its requests, otherwise claimed"`
+	Credential usedCredential `json:"credential"`
 }
 
-// credential describes the credential of a request.
-type credential struct {
+// usedCredential describes the credential of a request.
+type usedCredential struct {
 	Kind      string     `json:"kind" enum:"api_key,access_token,login,dev_login"`
 	ID        string     `json:"id"`
 	Name      string     `json:"name,omitempty" doc:"What the credential is for"`
@@ -44,7 +44,7 @@ func (a *API) getMe(ctx context.Context, _ *struct{}) (*meAnswer, error) {
 	return &meAnswer{Body: me{
 		Installation: a.options.Installation, Tenant: c.tenant, Principal: c.principal.ID, Name: c.name, Groups: listed(c.holds.Groups), Roles: listed(c.roles),
 		Permissions: listed(c.holds.Permissions), Proof: proof,
-		Credential: credential{Kind: c.kind, ID: c.id, Name: c.label, Scopes: listed(c.scopes), ExpiresAt: c.expires},
+		Credential: usedCredential{Kind: c.kind, ID: c.id, Name: c.label, Scopes: listed(c.scopes), ExpiresAt: c.expires},
 	}}, nil
 }
 

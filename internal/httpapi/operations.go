@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/jig-run/jig/internal/api"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // register adds all operations.
@@ -73,7 +74,7 @@ func add[I, O any](a *API, o api.Operation, do func(ctx context.Context, in *I) 
 	op := huma.Operation{
 		OperationID: o.Name, Method: o.Method, Path: o.Path, Tags: []string{string(o.Tag)}, Summary: o.Summary, Description: o.Details,
 		DefaultStatus: o.Status, MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTimeout, Errors: everywhere(), Responses: map[string]*huma.Response{},
-		Security:    []map[string][]string{{kindAPIKey: {}}, {kindAccessToken: {}}, {kindLogin: {}}},
+		Security:    []map[string][]string{{identity.KindAPIKey: {}}, {identity.KindAccessToken: {}}, {identity.KindLogin: {}}},
 		Middlewares: huma.Middlewares{a.authenticate(o)},
 	}
 	if o.Scope != "" {
@@ -87,7 +88,7 @@ func add[I, O any](a *API, o api.Operation, do func(ctx context.Context, in *I) 
 	}
 	if o.Embed != "" {
 		op.Extensions["x-embed"] = string(o.Embed)
-		op.Security = append(op.Security, map[string][]string{kindEmbed: {}})
+		op.Security = append(op.Security, map[string][]string{identity.KindEmbed: {}})
 		a.embeddable[o.Method+" "+o.Path] = true
 	}
 	op.Errors = append(op.Errors, o.Fails...)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -23,7 +23,7 @@ func pauseOf(ctx context.Context, in *api.PauseSessionRequest) protocol.PauseReq
 
 // decides says whether the credential of a request decides, for the rule about who ends which pause.
 func decides(ctx context.Context) *bool {
-	may := exchangeOf(ctx).caller.allows(apikey.ScopeDecide)
+	may := exchangeOf(ctx).caller.allows(credential.ScopeDecide)
 	return &may
 }
 
@@ -63,7 +63,7 @@ func (a *API) widely(ctx context.Context, in *pauseRequest) error {
 	if in.Body.Scope == jig.PauseSession {
 		return nil
 	}
-	return a.needs(ctx, apikey.ScopeDecide)
+	return a.needs(ctx, credential.ScopeDecide)
 }
 
 func (a *API) pause(ctx context.Context, in *pauseRequest) (*body[protocol.PauseResult], error) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -41,7 +41,7 @@ func (a *API) simulateCall(ctx context.Context, in *simulateRequest) (*simulateA
 	tenant, who := callerOf(ctx)
 	b := in.Body
 	if b.By != "" && b.By != who.ID {
-		if err := a.needs(ctx, apikey.ScopeAuthor, apikey.ScopeManage); err != nil {
+		if err := a.needs(ctx, credential.ScopeAuthor, credential.ScopeManage); err != nil {
 			return nil, err
 		}
 	}

@@ -10,10 +10,8 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/history"
-	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -118,23 +116,37 @@ type Schedules interface {
 	DeleteSchedule(ctx context.Context, r client.ScheduleRequest) error
 }
 
-// Keys stores API keys.
-type Keys interface {
-	// APIKey returns the valid key with an id and a hash, or NOT_FOUND.
-	APIKey(ctx context.Context, id string, hash []byte) (apikey.Key, error)
-	// ValidAPIKeys returns those of the given keys that are valid now.
-	ValidAPIKeys(ctx context.Context, ids []string) ([]string, error)
-	// APIKeys lists a tenant's keys, the oldest first.
-	APIKeys(ctx context.Context, tenant string) ([]apikey.Key, error)
-	// CreateAPIKey stores a key with the hash of its text.
-	CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error)
+// CredentialStore stores API keys, logins and embed tokens. It records in the credential log what changes them.
+type CredentialStore interface {
+	// Credential returns the valid credential with an id and a hash, or NOT_FOUND.
+	Credential(ctx context.Context, id string, hash []byte) (credential.Credential, error)
+	// ValidCredentials returns those of the given credentials that are valid now.
+	ValidCredentials(ctx context.Context, ids []string) ([]string, error)
+	// Credentials lists a tenant's credentials of some kinds, the oldest first, including those that are no longer valid.
+	Credentials(ctx context.Context, tenant string, kinds ...string) ([]credential.Credential, error)
+	// CreateCredential stores a credential. It lasts as long as its kind allows, or until its ExpiresAt if that comes earlier. A login is a CONFLICT
+	// if its attempt had one before.
+	CreateCredential(ctx context.Context, n credential.New) (credential.Credential, error)
+	// RevokeCredential ends a credential. One that the tenant does not have is NOT_FOUND.
+	RevokeCredential(ctx context.Context, tenant string, c identity.CredentialRef, by string) error
 	// NotePersons stores who of a key's principals is a person of the tenant.
 	NotePersons(ctx context.Context, tenant, id string, persons []string) error
 	// TakeOverAPIKey stores who made a key and with which credential, and the hash of its text, all of which are new. A key that is not valid is a
 	// CONFLICT.
-	TakeOverAPIKey(ctx context.Context, k apikey.Key, hash []byte) error
-	// RevokeAPIKey ends a key. One that the tenant does not have is NOT_FOUND.
-	RevokeAPIKey(ctx context.Context, tenant, id, by string) error
+	TakeOverAPIKey(ctx context.Context, k credential.Credential, hash []byte) error
+	// EmbedOrigin reports whether there is a valid embed token for the pages of an origin.
+	EmbedOrigin(ctx context.Context, origin string) (bool, error)
+	// EmbedTokens lists a tenant's embed tokens after a cursor, the newest first.
+	EmbedTokens(ctx context.Context, tenant, after string, limit int) (tokens []credential.Credential, next string, err error)
+}
+
+// CredentialLog is the record of what happens with credentials.
+type CredentialLog interface {
+	RecordCredential(ctx context.Context, e identity.CredentialEvent) error
+	// EndedCredential returns the credential with an id and a hash if it is no longer valid, and the reason; otherwise NOT_FOUND.
+	EndedCredential(ctx context.Context, id string, hash []byte) (ended credential.Credential, reason string, err error)
+	// CredentialEvents lists a tenant's events, the newest first. An empty kind or principal means all.
+	CredentialEvents(ctx context.Context, tenant, kind, principal, after string, limit int) (identity.CredentialEvents, error)
 }
 
 // Observer counts what the server does.
@@ -168,44 +180,6 @@ type Providers interface {
 	CommandLine(tenant string) (openid.Binding, error)
 	// FinishLogin completes a login. One that does not count is NOT_PERMITTED, reason login.
 	FinishLogin(ctx context.Context, cookie string, query url.Values) (openid.LoggedIn, error)
-}
-
-// Logins stores the logins of people with a browser.
-type Logins interface {
-	// CreateLogin stores a login with the hash of its cookie. It is a CONFLICT if the attempt had a login before.
-	CreateLogin(ctx context.Context, l login.Login, hash, attempt []byte) (login.Login, error)
-	// Login returns the valid login with an id and a hash, or NOT_FOUND.
-	Login(ctx context.Context, id string, hash []byte) (login.Login, error)
-	// LoginsOf returns a tenant's logins that have not ended.
-	LoginsOf(ctx context.Context, tenant string) ([]login.Login, error)
-	// ValidLogins returns those of the given logins that are valid now.
-	ValidLogins(ctx context.Context, ids []string) ([]string, error)
-	EndLogin(ctx context.Context, tenant, id string) error
-}
-
-// Embeds stores embed tokens.
-type Embeds interface {
-	// CreateEmbedToken stores a token with the hash of its text. It ends after [embed.Lifetime], or at until if that comes earlier.
-	CreateEmbedToken(ctx context.Context, t embed.Token, hash []byte, until *time.Time) (embed.Token, error)
-	// EmbedToken returns the valid token with an id and a hash, or NOT_FOUND.
-	EmbedToken(ctx context.Context, id string, hash []byte) (embed.Token, error)
-	// ValidEmbedTokens returns those of the given tokens that are valid now.
-	ValidEmbedTokens(ctx context.Context, ids []string) ([]string, error)
-	// EmbedOrigin reports whether there is a valid token for the pages of an origin.
-	EmbedOrigin(ctx context.Context, origin string) (bool, error)
-	// EmbedTokens lists a tenant's tokens after a cursor, the newest first.
-	EmbedTokens(ctx context.Context, tenant, after string, limit int) (tokens []embed.Token, next string, err error)
-	// RevokeEmbedToken ends a token. One that the tenant does not have is NOT_FOUND.
-	RevokeEmbedToken(ctx context.Context, tenant, id, by string) error
-}
-
-// Credentials stores credential events. Keys, Logins and Embeds record their own changes.
-type Credentials interface {
-	RecordCredential(ctx context.Context, e history.CredentialEvent) error
-	// EndedCredential returns the credential with an id and a hash if it is no longer valid; otherwise NOT_FOUND.
-	EndedCredential(ctx context.Context, id string, hash []byte) (history.Ended, error)
-	// CredentialEvents lists a tenant's events, the newest first. An empty kind or principal means all.
-	CredentialEvents(ctx context.Context, tenant, kind, principal, after string, limit int) (history.Page, error)
 }
 
 // Tenants reads the settings of tenants. A change takes effect within a second.

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -85,7 +85,7 @@ func (a *API) mandate(ctx context.Context) (*protocol.Mandate, error) {
 // operates returns the request to operate a schedule.
 func operates(ctx context.Context, name, note string) client.ScheduleRequest {
 	c := exchangeOf(ctx).caller
-	may, manages := c.allows(apikey.ScopeOperate), c.allows(apikey.ScopeManage)
+	may, manages := c.allows(credential.ScopeOperate), c.allows(credential.ScopeManage)
 	return client.ScheduleRequest{
 		Tenant: c.tenant, Name: name, By: c.principal, Note: note, Operates: &may, Manages: &manages,
 		Mandate: &protocol.Mandate{Credential: c.kind + ":" + c.id},

@@ -17,9 +17,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -83,74 +81,12 @@ func (e *engine) SessionResult(_ context.Context, tenant, id string) (protocol.S
 	return protocol.SessionResult{SessionID: id, Status: e.status, Calls: protocol.Counts(nil)}, nil
 }
 
-// keys are the valid keys, by hash.
-type keys struct{ *stored[apikey.Key] }
-
-func newKeys() keys {
-	return keys{newStored(func(k apikey.Key) (tenant, id string) { return k.Tenant, k.ID })}
-}
-
-func (k keys) add(tenant string, scopes ...string) string {
-	text, id, hash := apikey.New()
-	k.put(hash, apikey.Key{ID: id, Tenant: tenant, Principal: "ana", Scopes: scopes})
-	return text
-}
-
-func (k keys) APIKey(_ context.Context, id string, hash []byte) (apikey.Key, error) {
-	key, err := k.get(id, hash)
-	key.Lineage = append(identity.Lineage{key.Link()}, key.Lineage...)
-	return key, err
-}
-
-func (k keys) APIKeys(_ context.Context, tenant string) ([]apikey.Key, error) {
-	return k.of(tenant), nil
-}
-
-func (k keys) CreateAPIKey(_ context.Context, key apikey.Key, hash []byte) (apikey.Key, error) {
-	k.put(hash, key)
-	return key, nil
-}
-
-// change changes a key.
-func (k keys) change(id string, change func(*apikey.Key)) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for hash, one := range k.list {
-		if one.ID == id {
-			change(&one)
-			k.list[hash] = one
-		}
-	}
-	return nil
-}
-
-func (k keys) NotePersons(_ context.Context, _, id string, persons []string) error {
-	return k.change(id, func(one *apikey.Key) { one.Persons = persons })
-}
-
-func (k keys) TakeOverAPIKey(_ context.Context, key apikey.Key, hash []byte) error {
-	err := k.change(key.ID, func(one *apikey.Key) { *one = key })
-	for old, one := range k.list {
-		if one.ID == key.ID {
-			delete(k.list, old)
-			k.list[string(hash)] = key
-		}
-	}
-	return err
-}
-
-func (k keys) RevokeAPIKey(_ context.Context, tenant, id, _ string) error {
-	return k.remove(tenant, id)
-}
-
-func (k keys) ValidAPIKeys(context.Context, []string) ([]string, error) { return k.ids(), nil }
-
 // site is an API on a real connection.
 type site struct {
 	t      *testing.T
 	api    *httpapi.API
 	engine *engine
-	keys   keys
+	keys   *credentials
 	log    *log
 	// tenants are the settings of all tenants, and issued what access tokens say.
 	tenants *settings
@@ -198,14 +134,14 @@ func newSite(t *testing.T, hosts ...string) *site {
 func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
 	t.Helper()
 	s := &site{
-		t: t, engine: &engine{status: jig.StatusWorking}, keys: newKeys(), log: newLog(), tenants: &settings{}, issued: &issued{},
-		record: &happened{ended: map[string]history.Ended{}},
+		t: t, engine: &engine{status: jig.StatusWorking}, keys: newCredentials(), log: newLog(), tenants: &settings{}, issued: &issued{},
+		record: &happened{ended: map[string]endedCredential{}},
 	}
 	s.engine.log = s.log
 	options := httpapi.Options{
-		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Providers: s.issued, Tenants: s.tenants, Log: s.log,
-		Credentials: s.record,
-		Ready:       func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
+		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Credentials: s.keys, Providers: s.issued, Tenants: s.tenants, Log: s.log,
+		CredentialLog: s.record,
+		Ready:         func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
 	}
 	change(&options)
 	options.Installation = "ins_1"
@@ -220,7 +156,7 @@ func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	s.url, s.key = server.URL, s.keys.add("acme", apikey.Scopes()...)
+	s.url, s.key = server.URL, s.keys.add("acme", credential.Scopes()...)
 	return s
 }
 

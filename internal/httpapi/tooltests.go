@@ -9,12 +9,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 )
 
 // testCall makes the call of a test. It needs another scope in addition to that of its operation.
 func (a *API) testCall(ctx context.Context, in *api.CallToolRequest) (*callAnswer, error) {
-	if err := a.needs(ctx, apikey.ScopeRun); err != nil {
+	if err := a.needs(ctx, credential.ScopeRun); err != nil {
 		return nil, err
 	}
 	return a.callTool(ctx, in)

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
-	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -148,7 +148,7 @@ func TestToolTest_StreamEndsWithTheServer(t *testing.T) {
 func TestToolTest_RefusesBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	s, c := counterSite(t)
-	both := s.keys.add("acme", apikey.ScopeAuthor, apikey.ScopeRun)
+	both := s.keys.add("acme", credential.ScopeAuthor, credential.ScopeRun)
 	for name, bad := range map[string]struct {
 		key, tool, body string
 		status          int
@@ -159,8 +159,8 @@ func TestToolTest_RefusesBeforeItBegins(t *testing.T) {
 		"a wrong input":            {both, "crm.note", `{}`, http.StatusUnprocessableEntity, "input"},
 		"an unknown member":        {both, "crm.note", `{"principal":"ben"}`, http.StatusUnprocessableEntity, "body.principal"},
 		"no JSON":                  {both, "crm.note", `{`, http.StatusBadRequest, ""},
-		"without the scope run":    {s.keys.add("acme", apikey.ScopeAuthor), "crm.note", noted, http.StatusForbidden, ""},
-		"without the scope author": {s.keys.add("acme", apikey.ScopeRun), "crm.note", noted, http.StatusForbidden, ""},
+		"without the scope run":    {s.keys.add("acme", credential.ScopeAuthor), "crm.note", noted, http.StatusForbidden, ""},
+		"without the scope author": {s.keys.add("acme", credential.ScopeRun), "crm.note", noted, http.StatusForbidden, ""},
 		"without a key":            {"", "crm.note", noted, http.StatusUnauthorized, ""},
 	} {
 		s.key = bad.key

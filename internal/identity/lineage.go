@@ -2,6 +2,15 @@ package identity
 
 import "github.com/jig-run/jig"
 
+// Kinds of credentials.
+const (
+	KindAPIKey      = "api_key"
+	KindAccessToken = "access_token"
+	KindLogin       = "login"
+	KindDevLogin    = "dev_login"
+	KindEmbed       = "embed_token"
+)
+
 // CredentialRef names a credential: its kind, such as api_key or login, and its id.
 type CredentialRef struct {
 	Kind string `json:"kind"`

@@ -7,8 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -27,13 +26,13 @@ func (c *Client) GrantFits(ctx context.Context, tenant, grant, principal string)
 }
 
 // CredentialEvents lists what happened with the tenant's credentials, the newest first. An empty kind or principal means all.
-func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor string, limit int) (page history.Page, err error) {
+func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor string, limit int) (page identity.CredentialEvents, err error) {
 	err = c.get(ctx, "/v1/credential-events", query("kind", kind, "principal", principal, "cursor", cursor, "limit", number(limit)), &page)
 	return page, err
 }
 
 // TakeOverKey makes the client's credential the one that made an API key, and gives the key a new text.
-func (c *Client) TakeOverKey(ctx context.Context, id string) (key apikey.CreatedKey, err error) {
+func (c *Client) TakeOverKey(ctx context.Context, id string) (key credential.CreatedKey, err error) {
 	err = c.post(ctx, path("api-keys", id, "take-over"), nil, &key)
 	return key, err
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/identity/apikey"
-	"github.com/jig-run/jig/internal/identity/embed"
-	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // credentialEvents returns a tenant's events of a kind, the newest first.
-func credentialEvents(t *testing.T, db *store.DB, tenant, kind string) []history.CredentialEvent {
+func credentialEvents(t *testing.T, db *store.DB, tenant, kind string) []identity.CredentialEvent {
 	t.Helper()
 	page, err := db.CredentialEvents(t.Context(), tenant, kind, "", "", 1000)
 	require.NoError(t, err)
@@ -39,7 +38,7 @@ func TestCredentialEvents_AreBounded(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.Server(t), storetest.Tenant(t)
 	wholeMinute(t)
-	refused := history.CredentialEvent{Tenant: tenant, Kind: history.Refused, Reason: "scope", CredentialKind: "api_key", CredentialID: "k1", Principal: "ana", Address: "10.0.0.1"}
+	refused := identity.CredentialEvent{Tenant: tenant, Kind: identity.EventRefused, Reason: "scope", CredentialKind: "api_key", CredentialID: "k1", Principal: "ana", Address: "10.0.0.1"}
 	for range 3 {
 		require.NoError(t, db.RecordCredential(t.Context(), refused))
 	}
@@ -55,16 +54,16 @@ func TestCredentialEvents_AreBounded(t *testing.T) {
 		require.NoError(t, db.RecordCredential(t.Context(), e))
 	}
 	require.NoError(t, db.RecordCredential(t.Context(), refused))
-	require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: tenant, Kind: history.KeyCreated, CredentialID: "k2"}))
-	list = credentialEvents(t, db, tenant, history.Refused)
+	require.NoError(t, db.RecordCredential(t.Context(), identity.CredentialEvent{Tenant: tenant, Kind: identity.EventKeyCreated, CredentialID: "k2"}))
+	list = credentialEvents(t, db, tenant, identity.EventRefused)
 	require.Len(t, list, 101)
-	require.Equal(t, history.CredentialEvent{Tenant: tenant, Kind: history.Refused, Count: 21, Minute: list[0].Minute, LastAt: list[0].LastAt}, list[0], "it counts the rest")
+	require.Equal(t, identity.CredentialEvent{Tenant: tenant, Kind: identity.EventRefused, Count: 21, Minute: list[0].Minute, LastAt: list[0].LastAt}, list[0], "it counts the rest")
 	require.EqualValues(t, 4, list[100].Count, "a row that exists goes on counting")
-	require.Equal(t, "k2", credentialEvents(t, db, tenant, history.KeyCreated)[0].CredentialID, "other kinds keep their details")
+	require.Equal(t, "k2", credentialEvents(t, db, tenant, identity.EventKeyCreated)[0].CredentialID, "other kinds keep their details")
 
-	long := history.CredentialEvent{Tenant: tenant, Kind: history.LoggedIn, Principal: strings.Repeat("é", 100_000), CredentialID: "a\x00b\xff"}
+	long := identity.CredentialEvent{Tenant: tenant, Kind: identity.EventLoggedIn, Principal: strings.Repeat("é", 100_000), CredentialID: "a\x00b\xff"}
 	require.NoError(t, db.RecordCredential(t.Context(), long))
-	require.Len(t, []rune(credentialEvents(t, db, tenant, history.LoggedIn)[0].Principal), 500)
+	require.Len(t, []rune(credentialEvents(t, db, tenant, identity.EventLoggedIn)[0].Principal), 500)
 }
 
 func TestCredentialEvents_Pages(t *testing.T) {
@@ -73,12 +72,12 @@ func TestCredentialEvents_Pages(t *testing.T) {
 	for i := range 5 {
 		for _, of := range []string{tenant, other} {
 			principal := []string{"ana", "ben"}[i%2]
-			require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: of, Kind: history.LoggedIn, CredentialID: strconv.Itoa(i), Principal: principal}))
+			require.NoError(t, db.RecordCredential(t.Context(), identity.CredentialEvent{Tenant: of, Kind: identity.EventLoggedIn, CredentialID: strconv.Itoa(i), Principal: principal}))
 		}
 	}
 	var ids []string
 	for cursor := ""; ; {
-		page, err := db.CredentialEvents(t.Context(), tenant, history.LoggedIn, "ana", cursor, 2)
+		page, err := db.CredentialEvents(t.Context(), tenant, identity.EventLoggedIn, "ana", cursor, 2)
 		require.NoError(t, err)
 		for _, e := range page.Events {
 			require.Equal(t, []string{tenant, "ana"}, []string{e.Tenant, e.Principal})
@@ -89,10 +88,10 @@ func TestCredentialEvents_Pages(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"4", "2", "0"}, ids)
-	require.Empty(t, credentialEvents(t, db, tenant, history.LoggedOut))
-	first, err := db.CredentialEvents(t.Context(), tenant, history.LoggedIn, "ana", "", 2)
+	require.Empty(t, credentialEvents(t, db, tenant, identity.EventLoggedOut))
+	first, err := db.CredentialEvents(t.Context(), tenant, identity.EventLoggedIn, "ana", "", 2)
 	require.NoError(t, err)
-	for _, row := range [][3]string{{"", "", "x"}, {history.LoggedIn, "ben", first.Next}, {"", "ana", first.Next}} {
+	for _, row := range [][3]string{{"", "", "x"}, {identity.EventLoggedIn, "ben", first.Next}, {"", "ana", first.Next}} {
 		_, err := db.CredentialEvents(t.Context(), tenant, row[0], row[1], row[2], 2)
 		requireCode(t, jig.CodeInvalidInput, err)
 	}
@@ -102,19 +101,19 @@ func TestCredentialEvents_Pages(t *testing.T) {
 func TestCredentialEvents_OfChanges(t *testing.T) {
 	t.Parallel()
 	db, tenant, other := storetest.Server(t), storetest.Tenant(t), storetest.Tenant(t)
-	k, _ := newKey(t, db, tenant, func(k *apikey.Key) { k.CreatedBy = "ana" })
+	k, _ := newKey(t, db, tenant, func(k *credential.Credential) { k.CreatedBy = "ana" })
 	l, _, attempt := newLogin(t, db, tenant)
-	e, _ := newEmbed(t, db, tenant, embed.Maker{Kind: "api_key", ID: k.ID}, nil)
-	_, err := db.CreateLogin(t.Context(), l, make([]byte, 32), attempt)
+	e, _ := newEmbed(t, db, tenant, identity.CredentialRef{Kind: "api_key", ID: k.ID}, nil)
+	_, err := db.CreateCredential(t.Context(), credential.New{Credential: l, Hash: make([]byte, 32), Attempt: attempt})
 	requireCode(t, jig.CodeConflict, err)
-	ctx := history.WithActor(t.Context(), history.Actor{Principal: "ben", Address: "10.0.0.9"})
-	requireCode(t, jig.CodeNotFound, db.RevokeAPIKey(ctx, other, k.ID, "eve"))
-	requireCode(t, jig.CodeNotFound, db.RevokeEmbedToken(ctx, other, e.ID, "eve"))
-	require.NoError(t, db.EndLogin(ctx, other, l.ID))
+	ctx := identity.WithAddress(t.Context(), "10.0.0.9")
+	requireCode(t, jig.CodeNotFound, db.RevokeCredential(ctx, other, k.Ref(), "eve"))
+	requireCode(t, jig.CodeNotFound, db.RevokeCredential(ctx, other, e.Ref(), "eve"))
+	requireCode(t, jig.CodeNotFound, db.RevokeCredential(ctx, other, l.Ref(), "eve"))
 	for range 2 {
-		require.NoError(t, db.RevokeEmbedToken(ctx, tenant, e.ID, "ben"))
-		require.NoError(t, db.RevokeAPIKey(ctx, tenant, k.ID, "ben"))
-		require.NoError(t, db.EndLogin(ctx, tenant, l.ID))
+		require.NoError(t, db.RevokeCredential(ctx, tenant, e.Ref(), "ben"))
+		require.NoError(t, db.RevokeCredential(ctx, tenant, k.Ref(), "ben"))
+		require.NoError(t, db.RevokeCredential(ctx, tenant, l.Ref(), "ben"))
 	}
 	var got [][]string
 	for _, e := range credentialEvents(t, db, tenant, "") {
@@ -130,9 +129,9 @@ func TestCredentialEvents_OfChanges(t *testing.T) {
 		{"key_created", "api_key", k.ID, "ana", ""},
 	}, got)
 	require.Empty(t, credentialEvents(t, db, other, ""))
-	named, _ := newKey(t, db, tenant, func(k *apikey.Key) { k.Name = "named" })
+	named, _ := newKey(t, db, tenant, func(k *credential.Credential) { k.Name = "named" })
 	require.NoError(t, db.RevokeAPIKeysNamed(t.Context(), tenant, "named"))
-	require.Equal(t, named.ID, credentialEvents(t, db, tenant, history.KeyRevoked)[0].CredentialID)
+	require.Equal(t, named.ID, credentialEvents(t, db, tenant, identity.EventKeyRevoked)[0].CredentialID)
 }
 
 // A credential that has ended is found by its secret alone, with the reason.
@@ -141,21 +140,21 @@ func TestEndedCredential(t *testing.T) {
 	db, tenant := storetest.Server(t), storetest.Tenant(t)
 	past := time.Now().Add(-time.Hour)
 	k, keyHash := newKey(t, db, tenant, nil)
-	expired, expiredHash := newKey(t, db, tenant, func(k *apikey.Key) { k.ExpiresAt = &past })
+	expired, expiredHash := newKey(t, db, tenant, func(k *credential.Credential) { k.ExpiresAt = &past })
 	l, loginHash, _ := newLogin(t, db, tenant)
 	idle, idleHash, _ := newLogin(t, db, tenant)
 	age(t, idle, "used_at = now() - interval '13 hours'")
-	e, embedHash := newEmbed(t, db, tenant, embed.Maker{Kind: "api_key", ID: k.ID}, nil)
+	e, embedHash := newEmbed(t, db, tenant, identity.CredentialRef{Kind: "api_key", ID: k.ID}, nil)
 	none := func(id string, hash []byte) {
 		t.Helper()
-		_, err := db.EndedCredential(t.Context(), id, hash)
+		_, _, err := db.EndedCredential(t.Context(), id, hash)
 		requireCode(t, jig.CodeNotFound, err)
 	}
 	none(k.ID, keyHash)
 	none(l.ID, loginHash)
 	none(e.ID, embedHash)
-	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, k.ID, ""))
-	require.NoError(t, db.EndLogin(t.Context(), tenant, l.ID))
+	require.NoError(t, db.RevokeCredential(t.Context(), tenant, k.Ref(), ""))
+	require.NoError(t, db.RevokeCredential(t.Context(), tenant, l.Ref(), "ben"))
 	none(k.ID, expiredHash)
 	none(l.ID, idleHash)
 	none(e.ID, keyHash)
@@ -166,9 +165,9 @@ func TestEndedCredential(t *testing.T) {
 		k.ID: {keyHash, "api_key", "revoked", "ana"}, expired.ID: {expiredHash, "api_key", "expired", "ana"},
 		l.ID: {loginHash, "login", "revoked", ""}, idle.ID: {idleHash, "login", "expired", ""}, e.ID: {embedHash, "embed_token", "revoked", "ana"},
 	} {
-		found, err := db.EndedCredential(t.Context(), id, c.hash)
+		found, reason, err := db.EndedCredential(t.Context(), id, c.hash)
 		require.NoError(t, err)
-		require.Equal(t, []string{tenant, c.kind, id, c.reason, c.principal}, []string{found.Tenant, found.Kind, found.ID, found.Reason, found.Principal})
+		require.Equal(t, []string{tenant, c.kind, id, c.reason, c.principal}, []string{found.Tenant, found.Kind, found.ID, reason, found.Principal})
 		require.Equal(t, c.kind == "login", found.Subject == "1")
 	}
 }
@@ -183,13 +182,13 @@ func TestCredentialEvents_AreForgotten(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
 	require.NoError(t, err)
 	for i, days := range []int{91, 89} {
-		require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: tenant, Kind: history.LoggedIn, CredentialID: strconv.Itoa(i)}))
+		require.NoError(t, db.RecordCredential(t.Context(), identity.CredentialEvent{Tenant: tenant, Kind: identity.EventLoggedIn, CredentialID: strconv.Itoa(i)}))
 		_, err = conn.Exec(t.Context(), "update credential_events set minute = minute - make_interval(days => $2) where credential_id = $1", strconv.Itoa(i), days)
 		require.NoError(t, err)
 	}
-	require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: tenant, Kind: history.LoggedOut}))
+	require.NoError(t, db.RecordCredential(t.Context(), identity.CredentialEvent{Tenant: tenant, Kind: identity.EventLoggedOut}))
 	require.Empty(t, credentialEvents(t, storetest.Server(t), storetest.Tenant(t), ""))
-	list := credentialEvents(t, db, tenant, history.LoggedIn)
+	list := credentialEvents(t, db, tenant, identity.EventLoggedIn)
 	require.Len(t, list, 1)
 	require.Equal(t, "1", list[0].CredentialID)
 	_, err = conn.Exec(t.Context(), "select jig_erase()")

@@ -21,7 +21,8 @@ func role(t *testing.T, u string) string {
 	return r
 }
 
-func TestMigrationsUpDownUp(t *testing.T) {
+// A store opens only a schema of the version that the program was built for.
+func TestMigrate_OpenWantsThisVersion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	owner, app := storetest.NewDatabase(t)
@@ -31,51 +32,20 @@ func TestMigrationsUpDownUp(t *testing.T) {
 
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)), "running it again changes nothing")
-	require.NoError(t, store.MigrateDown(ctx, owner, 103))
-	_, err = store.Open(ctx, app, store.Options{})
-	requireCode(t, jig.CodeUnavailable, err)
-	require.ErrorContains(t, err, "jig migrate")
-
-	require.NoError(t, store.MigrateDown(ctx, owner, 0))
+	storetest.Session(t, storetest.Open(t, owner, app, store.Options{}), "default")
 	conn, err := pgx.Connect(ctx, owner)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(ctx) }()
-	var left int
-	require.NoError(t, conn.QueryRow(ctx, `select count(*) from pg_class
-		where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname <> 'jig_schema_version'`).Scan(&left))
-	require.Zero(t, left, "down leaves nothing behind")
-
-	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
-	storetest.Session(t, storetest.Open(t, owner, app, store.Options{}), "default")
-
 	_, err = conn.Exec(ctx, "insert into jig_schema_version (version_id, is_applied) values (99999, true)")
 	require.NoError(t, err)
 	_, err = store.Open(ctx, app, store.Options{})
 	requireCode(t, jig.CodeUnavailable, err)
 	require.ErrorContains(t, err, "99999")
-}
-
-// A migration that changes functions leaves them on the way down as it found them. None of them may depend on what it drops.
-func TestMigrateDown_RestoresFunctions(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	owner, app := storetest.NewDatabase(t)
-	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
-	require.NoError(t, store.MigrateDown(ctx, owner, 125))
-	conn, err := pgx.Connect(ctx, owner)
+	_, err = conn.Exec(ctx, "delete from jig_schema_version where version_id > (select min(version_id) from jig_schema_version where version_id > 0)")
 	require.NoError(t, err)
-	defer func() { _ = conn.Close(ctx) }()
-	for _, call := range []string{
-		"jig_api_key('k', '')", "jig_api_keys_valid('{k}')", "jig_embed_tokens_valid('{t}')", "jig_ended_credential('k', '', interval '1 hour')",
-		"embed_tokens t where jig_embed_token_counts(t)", "jig_embed_token('t', '')",
-	} {
-		_, err := conn.Exec(ctx, "select count(*) from "+call)
-		require.NoError(t, err, call)
-	}
-	var lineages int
-	require.NoError(t, conn.QueryRow(ctx, `select count(*) from pg_proc where pronamespace = current_schema()::regnamespace and prosrc ~ 'lineage'`).Scan(&lineages))
-	require.Zero(t, lineages)
-	require.NoError(t, store.MigrateDown(ctx, owner, 0))
+	_, err = store.Open(ctx, app, store.Options{})
+	requireCode(t, jig.CodeUnavailable, err)
+	require.ErrorContains(t, err, "jig migrate")
 }
 
 // Migrations 1 to 25 existed before they were squashed; later ones have higher numbers.
@@ -84,7 +54,6 @@ func TestMigrate_RefusesADatabaseOfAnOlderVersion(t *testing.T) {
 	ctx := t.Context()
 	owner, app := storetest.NewDatabase(t)
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
-	require.NoError(t, store.MigrateDown(ctx, owner, 101)) // so that a further migration could be applied
 	conn, err := pgx.Connect(ctx, owner)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(ctx) }()
@@ -99,7 +68,7 @@ func TestMigrate_RefusesADatabaseOfAnOlderVersion(t *testing.T) {
 
 	_, openErr := store.Open(ctx, app, store.Options{})
 	for name, err := range map[string]error{
-		"migrate": store.Migrate(ctx, owner, role(t, app)), "migrate down": store.MigrateDown(ctx, owner, 0), "open": openErr,
+		"migrate": store.Migrate(ctx, owner, role(t, app)), "open": openErr,
 	} {
 		requireCode(t, jig.CodeUnavailable, err)
 		require.ErrorContains(t, err, "cannot be upgraded", name)
@@ -146,7 +115,7 @@ func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, 43, n)
+	require.Equal(t, 41, n)
 	var callable bool
 	require.NoError(t, conn.QueryRow(t.Context(), "select has_function_privilege($1, 'jig_isolate(regclass)', 'execute')", role(t, app)).Scan(&callable))
 	require.False(t, callable, "only migrations call jig_isolate")

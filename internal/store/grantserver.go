@@ -21,15 +21,15 @@ func GrantServer(ctx context.Context, ownerURL, role string) error {
 			"grant select on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, " +
 				"documents, frames, grants, pauses, bundles, usage_records, rate_calls, entities, entity_tasks" + to,
 			"grant select on installation, " + versionTable + to,
-			"grant select, insert, update on api_keys" + to,
-			"grant select, insert, update, delete on logins, embed_tokens" + to,
+			"grant select, insert on credentials" + to,
+			"grant update (hash, revoked_at, revoked_by, created_by, maker, made_with_kind, made_with_id, persons) on credentials" + to,
 			"grant select, insert on credential_events" + to,
 			"grant update (count, last_at) on credential_events" + to,
 			"grant select, insert on server_keys" + to,
 			"grant update (revoked_at) on server_keys" + to,
-			"grant execute on function jig_last_seqs(text[], text[]), jig_api_key(text, bytea), jig_api_keys_valid(text[]), jig_key_lineage(text, text), " +
-				"jig_login(text, bytea, interval), jig_logins_valid(text[], interval), jig_embed_token(text, bytea), jig_embed_tokens_valid(text[]), " +
-				"jig_embed_origin(text), jig_ended_credential(text, bytea, interval), jig_forget_credential_events()" + to,
+			"grant execute on function jig_last_seqs(text[], text[]), jig_key_lineage(text, text), jig_credential(text, bytea, interval), " +
+				"jig_credentials_valid(text[], interval), jig_ended_credential(text, bytea, interval), jig_embed_origin(text), " +
+				"jig_forget_credentials(interval), jig_forget_credential_events()" + to,
 		}
 	})
 }

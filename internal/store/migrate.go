@@ -83,26 +83,6 @@ func Migrate(ctx context.Context, ownerURL, appRole string) error {
 	return grant(ctx, db, config, appRole)
 }
 
-// MigrateDown takes the schema back to a version; 0 drops everything. It is for development and tests.
-func MigrateDown(ctx context.Context, ownerURL string, version int64) error {
-	config, db, err := openOwner(ctx, ownerURL)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
-	if err := checkOutdated(ctx, db, config); err != nil {
-		return err
-	}
-	provider, err := migrations(db)
-	if err != nil {
-		return translate(err, config)
-	}
-	if _, err := provider.DownTo(ctx, version); err != nil {
-		return migrationError(err, config)
-	}
-	return nil
-}
-
 // RoleOf returns the role that a database URL connects as.
 func RoleOf(url string) (string, error) {
 	config, err := pgx.ParseConfig(url)

@@ -1,4 +1,4 @@
-package secret_test
+package credential_test
 
 import (
 	"strings"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/internal/identity/secret"
+	"github.com/jig-run/jig/internal/identity/credential"
 )
 
-func TestPrefix(t *testing.T) {
+func TestForm_ParsesWhatItMakes(t *testing.T) {
 	t.Parallel()
-	for _, p := range []secret.Prefix{"", "jig_", "jig_embed_"} {
+	for _, p := range []credential.Form{credential.LoginForm, credential.KeyForm, credential.EmbedForm} {
 		text, id, hash := p.New()
 		gotID, gotHash, ok := p.Parse(text)
 		require.True(t, ok, text)
@@ -35,9 +35,9 @@ func TestPrefix(t *testing.T) {
 }
 
 // No text is two kinds of credential.
-func TestPrefix_KindsAreDistinct(t *testing.T) {
+func TestForm_KindsAreDistinct(t *testing.T) {
 	t.Parallel()
-	kinds := []secret.Prefix{"", "jig_", "jig_embed_"}
+	kinds := []credential.Form{credential.LoginForm, credential.KeyForm, credential.EmbedForm}
 	for _, made := range kinds {
 		text, _, _ := made.New()
 		for _, read := range kinds {

@@ -1,0 +1,55 @@
+package identity
+
+import (
+	"context"
+	"time"
+)
+
+// Kinds of credential events.
+const (
+	// EventRefused: a request had a credential of the tenant that was not valid, or did not allow the operation.
+	EventRefused      = "refused"
+	EventLoggedIn     = "logged_in"
+	EventLoggedOut    = "logged_out"
+	EventKeyCreated   = "key_created"
+	EventKeyRevoked   = "key_revoked"
+	EventKeyTakenOver = "key_taken_over"
+	EventEmbedCreated = "embed_created"
+	EventEmbedRevoked = "embed_revoked"
+)
+
+// CredentialEvent counts equal events of a credential within one minute.
+type CredentialEvent struct {
+	Tenant string `json:"tenant"`
+	Kind   string `json:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,key_taken_over,embed_created,embed_revoked" doc:"What happened"`
+	Reason string `json:"reason,omitempty" doc:"Why the credential was refused: revoked, expired, disabled, removed, person, cross_origin or scope"`
+	// CredentialKind and CredentialID identify the credential. An access token has no id of its own, so it has that of the login.
+	CredentialKind string `json:"credential_kind,omitempty" doc:"The kind of the credential"`
+	CredentialID   string `json:"credential_id,omitempty" doc:"The id of the credential; issuer and subject for access tokens"`
+	// Principal is the actor: the owner of a refused credential, the person who logged in or out, or the creator or revoker.
+	Principal string `json:"principal,omitempty" doc:"Who did it, or whose credential was refused; empty for the operator's command line"`
+	Address   string `json:"address,omitempty" doc:"The address of the client, or its network (IPv6)"`
+	// Count is the number of equal events in the minute.
+	Count  int64     `json:"count" doc:"How often it happened in that minute"`
+	Minute time.Time `json:"minute" doc:"The minute in which it happened"`
+	LastAt time.Time `json:"last_at" doc:"When it last happened"`
+}
+
+// CredentialEvents is a page of credential events, the newest first.
+type CredentialEvents struct {
+	Events []CredentialEvent `json:"credential_events"`
+	Next   string            `json:"next_cursor,omitempty"`
+}
+
+type addressKey struct{}
+
+// WithAddress returns a context with the address of the client of a request, for the credential events that the request causes.
+func WithAddress(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, addressKey{}, address)
+}
+
+// AddressOf returns the address of a context's client. It is empty on the command line.
+func AddressOf(ctx context.Context) string {
+	address, _ := ctx.Value(addressKey{}).(string) //nolint:errcheck // it is empty then
+	return address
+}
