@@ -1614,7 +1614,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         APIKeys: {
-            api_keys: components["schemas"]["Key"][] | null;
+            api_keys: components["schemas"]["Credential"][] | null;
         };
         Accepted: {
             session_id: string;
@@ -1963,19 +1963,28 @@ export interface components {
         CreatedEmbed: {
             /** Format: date-time */
             created_at: string;
+            created_by?: string;
             /** @description The token itself; it is not stored */
             embed_token: string;
             /** Format: date-time */
-            expires_at: string;
+            expires_at?: string;
             id: string;
-            origin: string;
+            /** @enum {string} */
+            kind: "api_key" | "login" | "dev_login" | "embed_token";
+            made_with?: components["schemas"]["CredentialRef"];
+            maker?: string;
+            name?: string;
+            origin?: string;
             principal: string;
             /** Format: date-time */
             revoked_at?: string;
             revoked_by?: string;
+            scopes: string[] | null;
             session?: string;
             tenant: string;
             tool?: string;
+            /** Format: date-time */
+            used_at?: string;
         };
         CreatedKey: {
             /** Format: date-time */
@@ -1986,28 +1995,46 @@ export interface components {
             id: string;
             /** @description The key itself; it is not stored */
             key: string;
+            /** @enum {string} */
+            kind: "api_key" | "login" | "dev_login" | "embed_token";
             made_with?: components["schemas"]["CredentialRef"];
             maker?: string;
             name?: string;
+            origin?: string;
             principal: string;
             /** Format: date-time */
             revoked_at?: string;
             revoked_by?: string;
             scopes: string[] | null;
+            session?: string;
             tenant: string;
+            tool?: string;
             /** Format: date-time */
             used_at?: string;
         };
         Credential: {
             /** Format: date-time */
+            created_at: string;
+            created_by?: string;
+            /** Format: date-time */
             expires_at?: string;
             id: string;
             /** @enum {string} */
-            kind: "api_key" | "access_token" | "login" | "dev_login";
-            /** @description What the credential is for */
+            kind: "api_key" | "login" | "dev_login" | "embed_token";
+            made_with?: components["schemas"]["CredentialRef"];
+            maker?: string;
             name?: string;
-            /** @description What the credential allows */
+            origin?: string;
+            principal: string;
+            /** Format: date-time */
+            revoked_at?: string;
+            revoked_by?: string;
             scopes: string[] | null;
+            session?: string;
+            tenant: string;
+            tool?: string;
+            /** Format: date-time */
+            used_at?: string;
         };
         CredentialEvent: {
             /** @description The address of the client, or its network (IPv6) */
@@ -2041,6 +2068,10 @@ export interface components {
             /** @description Why the credential was refused: revoked, expired, disabled, removed, person, cross_origin or scope */
             reason?: string;
             tenant: string;
+        };
+        CredentialEvents: {
+            credential_events: components["schemas"]["CredentialEvent"][] | null;
+            next_cursor?: string;
         };
         CredentialRef: {
             id: string;
@@ -2239,7 +2270,7 @@ export interface components {
             truncated?: boolean;
         };
         EmbedTokens: {
-            embed_tokens: components["schemas"]["Token"][] | null;
+            embed_tokens: components["schemas"]["Credential"][] | null;
             next_cursor?: string;
         };
         Entity: {
@@ -2515,25 +2546,6 @@ export interface components {
             /** Format: int64 */
             n: number;
         };
-        Key: {
-            /** Format: date-time */
-            created_at: string;
-            created_by?: string;
-            /** Format: date-time */
-            expires_at?: string;
-            id: string;
-            made_with?: components["schemas"]["CredentialRef"];
-            maker?: string;
-            name?: string;
-            principal: string;
-            /** Format: date-time */
-            revoked_at?: string;
-            revoked_by?: string;
-            scopes: string[] | null;
-            tenant: string;
-            /** Format: date-time */
-            used_at?: string;
-        };
         Labels: {
             reads?: string[] | null;
             sends?: boolean;
@@ -2559,7 +2571,7 @@ export interface components {
             };
         };
         Me: {
-            credential: components["schemas"]["Credential"];
+            credential: components["schemas"]["UsedCredential"];
             /** @description The principal's groups in the tenant */
             groups: string[] | null;
             /** @description The id of this installation of jig, which tokens about pauses, standing approvals and keys bind */
@@ -2620,10 +2632,6 @@ export interface components {
         Outcomes: {
             /** @description One outcome for each decision, in the same order */
             results: components["schemas"]["SeveralOutcome"][] | null;
-        };
-        Page: {
-            credential_events: components["schemas"]["CredentialEvent"][] | null;
-            next_cursor?: string;
         };
         Pause: {
             /** Format: date-time */
@@ -3160,21 +3168,6 @@ export interface components {
             requester_may?: string;
             requirements?: components["schemas"]["Requirement"][] | null;
         };
-        Token: {
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            expires_at: string;
-            id: string;
-            origin: string;
-            principal: string;
-            /** Format: date-time */
-            revoked_at?: string;
-            revoked_by?: string;
-            session?: string;
-            tenant: string;
-            tool?: string;
-        };
         Tool: {
             approval: string;
             bundle?: string;
@@ -3326,6 +3319,17 @@ export interface components {
             /** Format: int64 */
             requests: number;
             tool?: string;
+        };
+        UsedCredential: {
+            /** Format: date-time */
+            expires_at?: string;
+            id: string;
+            /** @enum {string} */
+            kind: "api_key" | "access_token" | "login" | "dev_login";
+            /** @description What the credential is for */
+            name?: string;
+            /** @description What the credential allows */
+            scopes: string[] | null;
         };
         Verdict: {
             base: components["schemas"]["BaseVerdict"];
@@ -7229,7 +7233,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page"];
+                    "application/json": components["schemas"]["CredentialEvents"];
                 };
             };
             /** @description Bad Request */
