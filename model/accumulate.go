@@ -171,8 +171,8 @@ func stopOf(reason string) (chat.StopReason, bool) {
 	return chat.StopEnd, false
 }
 
-// failedEnd reports whether an answer that ends with this reason is not the whole of it.
-func failedEnd(reason string) bool {
+// failedReason reports whether an answer that ends with this reason is not the whole of it.
+func failedReason(reason string) bool {
 	reason = strings.ToLower(reason)
 	return strings.Contains(reason, "error") || strings.Contains(reason, "malformed")
 }
@@ -188,7 +188,7 @@ func finish(t *chat.Turn, reason string) error {
 	natural := stop == chat.StopEnd || stop == chat.StopCalls
 	silent := strings.TrimSpace(t.Text) == "" && len(t.Calls) == 0
 	switch {
-	case failedEnd(reason), !known && silent:
+	case failedReason(reason), !known && silent:
 		return brokenAnswer("the model's provider ended its answer with %q", jig.Cut(reason, 100))
 	case natural && silent:
 		return brokenAnswer("the model answered with neither a text nor a call (%s)", reason).WithReason(jig.ReasonNoAnswer)

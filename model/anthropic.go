@@ -18,21 +18,21 @@ const anthropicVersion = "2023-06-01"
 // anthropicProvider uses the Messages API.
 type anthropicProvider struct {
 	settings Provider
-	// line returns how to ask a model.
-	line func(name string) line
+	// endpoint returns how to ask a model.
+	endpoint func(name string) endpoint
 }
 
 func (p *anthropicProvider) check(string) error { return needKey(p.settings, EnvAnthropicKey) }
 
 func (p *anthropicProvider) answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error) {
-	line := p.line(name)
+	to := p.endpoint(name)
 	header := http.Header{"Anthropic-Version": {anthropicVersion}}
 	if p.settings.APIKey != "" {
 		header.Set("X-Api-Key", p.settings.APIKey)
 	}
-	return line.ask(ctx, request, service{
+	return to.ask(ctx, request, providerCall{
 		base: p.settings.BaseURL, usual: anthropicURL, path: "v1/messages", header: header,
-		body: newAnthropicRequest(name, request, line.stream),
+		body: newAnthropicRequest(name, request, to.stream),
 		env:  EnvAnthropicKey, key: p.settings.APIKey,
 		reader: &anthropicReader{progress: progress, key: p.settings.APIKey, at: map[int64]*anthropicBlock{}},
 	})
@@ -125,7 +125,7 @@ func maxTokens(r chat.Request) int {
 }
 
 // anthropicMessages returns messages with alternating roles. Results and the user texts after them share one user message, results first.
-func anthropicMessages(steps []said) []anthropicMessage {
+func anthropicMessages(steps []step) []anthropicMessage {
 	var out []anthropicMessage
 	add := func(role string, blocks ...any) {
 		if n := len(out); n > 0 && out[n-1].Role == role {
@@ -171,7 +171,7 @@ func markCache(messages []anthropicMessage) {
 	}
 }
 
-func anthropicTurn(s said) []any {
+func anthropicTurn(s step) []any {
 	t := s.turn
 	var opaque anthropicOpaque
 	var blocks []any

@@ -32,9 +32,9 @@ type anthropicUsage struct {
 
 // anthropicAnswer is the whole answer, or its beginning in a stream.
 type anthropicAnswer struct {
-	Type       loose             `json:"type"`
-	Model      loose             `json:"model"`
-	StopReason loose             `json:"stop_reason"`
+	Type       scalar            `json:"type"`
+	Model      scalar            `json:"model"`
+	StopReason scalar            `json:"stop_reason"`
 	Usage      json.RawMessage   `json:"usage"`
 	Content    []json.RawMessage `json:"content"`
 	Error      json.RawMessage   `json:"error"`
@@ -42,17 +42,17 @@ type anthropicAnswer struct {
 
 // anthropicEvent is an event of a stream.
 type anthropicEvent struct {
-	Type    loose            `json:"type"`
+	Type    scalar           `json:"type"`
 	Index   count            `json:"index"`
 	Message *anthropicAnswer `json:"message"`
 	Block   json.RawMessage  `json:"content_block"`
 	Delta   struct {
-		Type        loose    `json:"type"`
+		Type        scalar   `json:"type"`
 		Text        wireText `json:"text"`
 		Thinking    wireText `json:"thinking"`
 		Signature   wireText `json:"signature"`
 		PartialJSON wireText `json:"partial_json"`
-		StopReason  loose    `json:"stop_reason"`
+		StopReason  scalar   `json:"stop_reason"`
 	} `json:"delta"`
 	Usage json.RawMessage `json:"usage"`
 	Error json.RawMessage `json:"error"`
@@ -143,12 +143,12 @@ func (r *anthropicReader) count(raw json.RawMessage) {
 // begin adds a block. Every block is one of its own, also if its index or its id is used already.
 func (r *anthropicReader) begin(raw json.RawMessage, index count) error {
 	var sent struct {
-		Type      loose           `json:"type"`
+		Type      scalar          `json:"type"`
 		Text      wireText        `json:"text"`
 		Thinking  wireText        `json:"thinking"`
 		Signature wireText        `json:"signature"`
-		ID        loose           `json:"id"`
-		Name      loose           `json:"name"`
+		ID        scalar          `json:"id"`
+		Name      scalar          `json:"name"`
 		Input     json.RawMessage `json:"input"`
 	}
 	if err := parse(raw, &sent); err != nil {
@@ -167,7 +167,7 @@ func (r *anthropicReader) begin(raw json.RawMessage, index count) error {
 
 // delta adds a piece to the block of its index or, if that is of another kind, to the latest block.
 func (r *anthropicReader) delta(e anthropicEvent) error {
-	kinds := map[loose]string{"text_delta": "text", "input_json_delta": "tool_use", "thinking_delta": "thinking", "signature_delta": "thinking"}
+	kinds := map[scalar]string{"text_delta": "text", "input_json_delta": "tool_use", "thinking_delta": "thinking", "signature_delta": "thinking"}
 	want, known := kinds[e.Delta.Type]
 	if !known {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/jig-run/jig/internal/strictjson"
 )
 
-// said is one step of a conversation, independent of the provider: either user texts, or a turn of the model with the results of its calls.
-type said struct {
+// step is one step of a conversation, independent of the provider: either user texts, or a turn of the model with the results of its calls.
+type step struct {
 	// user are the user texts, without blank ones.
 	user []string
 	turn *chat.Turn
@@ -36,11 +36,11 @@ const (
 )
 
 // conversation converts the transcript into steps. The first step is always a user's, and every call has an id of its own and a result.
-func conversation(exchanges []chat.Exchange) []said {
-	var out []said
-	add := func(s said) {
+func conversation(exchanges []chat.Exchange) []step {
+	var out []step
+	add := func(s step) {
 		if len(out) == 0 && s.turn != nil {
-			out = append(out, said{user: []string{opening}})
+			out = append(out, step{user: []string{opening}})
 		}
 		out = append(out, s)
 	}
@@ -53,21 +53,21 @@ func conversation(exchanges []chat.Exchange) []said {
 			}
 		}
 		if len(user) > 0 {
-			add(said{user: user})
+			add(step{user: user})
 		}
 		if e.Turn != nil && (len(e.Turn.Calls) > 0 || strings.TrimSpace(e.Turn.Text) != "") {
 			ids := make([]string, len(e.Turn.Calls))
 			for i, c := range e.Turn.Calls {
 				ids[i] = unusedID(c.ProviderID, used, i+1)
 			}
-			add(said{turn: e.Turn, ids: ids, results: resultsOf(e, ids)})
+			add(step{turn: e.Turn, ids: ids, results: resultsOf(e, ids)})
 		}
 	}
 	if len(out) == 0 {
-		return []said{{user: []string{opening}}}
+		return []step{{user: []string{opening}}}
 	}
 	if last := out[len(out)-1]; last.turn != nil && len(last.results) == 0 {
-		out = append(out, said{user: []string{goingOn}})
+		out = append(out, step{user: []string{goingOn}})
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func unusedID(id string, used map[string]bool, n int) string {
 }
 
 // idsOf returns the ids of the calls in a conversation, as Anthropic accepts them.
-func idsOf(steps []said) map[string]bool {
+func idsOf(steps []step) map[string]bool {
 	used := map[string]bool{}
 	for _, s := range steps {
 		for _, id := range s.ids {

@@ -12,8 +12,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// refused is a response with an error status.
-type refused struct {
+// errorResponse is a response with an error status.
+type errorResponse struct {
 	status int
 	header http.Header
 	body   string
@@ -21,7 +21,7 @@ type refused struct {
 	env, key string
 }
 
-func (r refused) jig(now time.Time) *jig.Error {
+func (r errorResponse) jig(now time.Time) *jig.Error {
 	message := providerMessage(r.body)
 	if message == "" {
 		message = http.StatusText(r.status)
@@ -54,9 +54,9 @@ func afterWait(e *jig.Error, wait time.Duration) *jig.Error {
 
 // errorKinds are the words and the number with which a provider says what kind an error is.
 type errorKinds struct {
-	Type   loose `json:"type"`
-	Code   loose `json:"code"`
-	Status loose `json:"status"`
+	Type   scalar `json:"type"`
+	Code   scalar `json:"code"`
+	Status scalar `json:"status"`
 }
 
 // kindsOf returns the kinds of an error {"error": {…}}, or of one without that envelope.
@@ -78,7 +78,7 @@ func (k errorKinds) has(words ...string) bool {
 
 // number returns the HTTP status that the error names, or 0.
 func (k errorKinds) number() int {
-	for _, text := range []loose{k.Code, k.Status} {
+	for _, text := range []scalar{k.Code, k.Status} {
 		if n, err := strconv.Atoi(string(text)); err == nil && n >= 400 && n < 600 {
 			return n
 		}

@@ -17,20 +17,20 @@ const openaiURL = "https://api.openai.com/v1/"
 // openaiProvider uses Chat Completions.
 type openaiProvider struct {
 	settings Provider
-	// line returns how to ask a model.
-	line func(name string) line
+	// endpoint returns how to ask a model.
+	endpoint func(name string) endpoint
 }
 
 func (p *openaiProvider) check(string) error { return needKey(p.settings, EnvOpenAIKey) }
 
 func (p *openaiProvider) answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error) {
-	line, header := p.line(name), http.Header{}
+	to, header := p.endpoint(name), http.Header{}
 	if p.settings.APIKey != "" {
 		header.Set("Authorization", "Bearer "+p.settings.APIKey)
 	}
-	return line.ask(ctx, request, service{
+	return to.ask(ctx, request, providerCall{
 		base: p.settings.BaseURL, usual: openaiURL, path: "chat/completions", header: header,
-		body: newOpenAIRequest(name, request, p.own(), line.stream),
+		body: newOpenAIRequest(name, request, p.own(), to.stream),
 		env:  EnvOpenAIKey, key: p.settings.APIKey, reader: &openaiReader{progress: progress, key: p.settings.APIKey},
 	})
 }
@@ -42,8 +42,8 @@ func (p *openaiProvider) own() bool {
 
 // openaiRequest is the body of a request to Chat Completions.
 type openaiRequest struct {
-	Messages []openaiSaid `json:"messages"`
-	Model    string       `json:"model"`
+	Messages []openaiRequestMessage `json:"messages"`
+	Model    string                 `json:"model"`
 	// MaxCompletionTokens is for OpenAI's own service, which has replaced max_tokens; other servers know only MaxTokens.
 	MaxCompletionTokens int                  `json:"max_completion_tokens,omitempty"`
 	MaxTokens           int                  `json:"max_tokens,omitempty"`
@@ -58,7 +58,7 @@ type openaiStreamOptions struct {
 }
 
 // openaiSaid is a message of the conversation.
-type openaiSaid struct {
+type openaiRequestMessage struct {
 	Content    string       `json:"content,omitempty"`
 	ToolCalls  []openaiCall `json:"tool_calls,omitempty"`
 	ToolCallID string       `json:"tool_call_id,omitempty"`
@@ -109,15 +109,15 @@ func newOpenAIRequest(name string, r chat.Request, own, stream bool) openaiReque
 	return request
 }
 
-func openaiMessages(system string, steps []said) []openaiSaid {
-	var out []openaiSaid
+func openaiMessages(system string, steps []step) []openaiRequestMessage {
+	var out []openaiRequestMessage
 	if system != "" {
-		out = append(out, openaiSaid{Role: "system", Content: system})
+		out = append(out, openaiRequestMessage{Role: "system", Content: system})
 	}
 	var pending []string
 	flush := func() {
 		if len(pending) > 0 {
-			out = append(out, openaiSaid{Role: "user", Content: strings.Join(pending, "\n\n")})
+			out = append(out, openaiRequestMessage{Role: "user", Content: strings.Join(pending, "\n\n")})
 			pending = nil
 		}
 	}
@@ -129,15 +129,15 @@ func openaiMessages(system string, steps []said) []openaiSaid {
 		flush()
 		out = append(out, openaiTurn(s))
 		for _, r := range s.results {
-			out = append(out, openaiSaid{Role: "tool", Content: r.text, ToolCallID: r.id})
+			out = append(out, openaiRequestMessage{Role: "tool", Content: r.text, ToolCallID: r.id})
 		}
 	}
 	flush()
 	return out
 }
 
-func openaiTurn(s said) openaiSaid {
-	m := openaiSaid{Role: "assistant", Content: s.turn.Text}
+func openaiTurn(s step) openaiRequestMessage {
+	m := openaiRequestMessage{Role: "assistant", Content: s.turn.Text}
 	for i, c := range s.turn.Calls {
 		m.ToolCalls = append(m.ToolCalls, openaiCall{
 			ID: s.ids[i], Function: openaiCallFunction{Name: wireName(c.Name), Arguments: string(inputObject(c))}, Type: "function",
@@ -170,7 +170,7 @@ type openaiUsage struct {
 
 // openaiChunk is a piece of a stream or, with Message instead of Delta, the whole answer.
 type openaiChunk struct {
-	Model   loose           `json:"model"`
+	Model   scalar          `json:"model"`
 	Error   json.RawMessage `json:"error"`
 	Usage   json.RawMessage `json:"usage"`
 	Choices []openaiChoice  `json:"choices"`
@@ -178,8 +178,8 @@ type openaiChunk struct {
 
 type openaiChoice struct {
 	Index   count           `json:"index"`
-	Finish  loose           `json:"finish_reason"`
-	Native  loose           `json:"native_finish_reason"`
+	Finish  scalar          `json:"finish_reason"`
+	Native  scalar          `json:"native_finish_reason"`
 	Error   json.RawMessage `json:"error"`
 	Delta   *openaiMessage  `json:"delta"`
 	Message *openaiMessage  `json:"message"`
@@ -189,10 +189,10 @@ type openaiMessage struct {
 	Content   openaiContent `json:"content"`
 	Refusal   wireText      `json:"refusal"`
 	ToolCalls []struct {
-		Index    count `json:"index"`
-		ID       loose `json:"id"`
+		Index    count  `json:"index"`
+		ID       scalar `json:"id"`
 		Function struct {
-			Name      loose           `json:"name"`
+			Name      scalar          `json:"name"`
 			Arguments openaiArguments `json:"arguments"`
 		} `json:"function"`
 	} `json:"tool_calls"`
@@ -206,7 +206,7 @@ func (c *openaiContent) UnmarshalJSON(raw []byte) error {
 		return c.text.UnmarshalJSON(raw)
 	}
 	var parts []struct {
-		Type    loose           `json:"type"`
+		Type    scalar          `json:"type"`
 		Text    json.RawMessage `json:"text"`
 		Refusal wireText        `json:"refusal"`
 	}
@@ -293,7 +293,7 @@ func (r *openaiReader) chunk(data []byte) error {
 		if choice.Finish != "" {
 			r.finish = string(choice.Finish)
 		}
-		if failedEnd(string(choice.Native)) {
+		if failedReason(string(choice.Native)) {
 			r.native = string(choice.Native)
 		}
 	}

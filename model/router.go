@@ -47,9 +47,9 @@ func (s Settings) streams(model string) bool {
 	})
 }
 
-// line returns the limits on the answer of a model, and the way to ask for it.
-func (s Settings) line(model string) line {
-	l := line{http: s.HTTPClient, idle: s.IdleTimeout, max: s.MaxAnswer, stream: s.streams(model)}
+// endpoint returns the limits on the answer of a model, and the way to ask for it.
+func (s Settings) endpoint(model string) endpoint {
+	l := endpoint{http: s.HTTPClient, idle: s.IdleTimeout, max: s.MaxAnswer, stream: s.streams(model)}
 	if !l.stream {
 		l.idle = max(l.idle, unstreamedTimeout)
 	}
@@ -86,8 +86,8 @@ func NewRouter(s Settings) *Router {
 		s.MaxAnswer = 64 << 20
 	}
 	return &Router{providers: map[string]provider{
-		"anthropic": &anthropicProvider{settings: s.Anthropic, line: func(name string) line { return s.line("anthropic/" + name) }},
-		"openai":    &openaiProvider{settings: s.OpenAI, line: func(name string) line { return s.line("openai/" + name) }},
+		"anthropic": &anthropicProvider{settings: s.Anthropic, endpoint: func(name string) endpoint { return s.endpoint("anthropic/" + name) }},
+		"openai":    &openaiProvider{settings: s.OpenAI, endpoint: func(name string) endpoint { return s.endpoint("openai/" + name) }},
 		"script":    &scriptProvider{compiled: cache.New[[sha256.Size]byte, *plan](0, maxScripts)},
 	}}
 }

@@ -152,19 +152,19 @@ func unfinished(b []byte) int {
 	return 0
 }
 
-// loose is a short value, such as an id or a name: a string, or the text of a number. Anything else is "".
-type loose string
+// scalar is a short value, such as an id or a name: a string, or the text of a number. Anything else is "".
+type scalar string
 
 // UnmarshalJSON never fails.
-func (l *loose) UnmarshalJSON(raw []byte) error {
+func (l *scalar) UnmarshalJSON(raw []byte) error {
 	*l = ""
 	var text string
 	var number json.Number
 	switch {
 	case raw[0] == '"' && json.Unmarshal(raw, &text) == nil:
-		*l = loose(text)
+		*l = scalar(text)
 	case json.Unmarshal(raw, &number) == nil:
-		*l = loose(number)
+		*l = scalar(number)
 	}
 	return nil
 }

@@ -25,28 +25,28 @@ const (
 	nodeEffort = 2
 )
 
-// load describes the checker's work for a call of a function: the overloads that it tries and the type variables that these add. The type of
-// the result has at least depth least. If the result contains the arguments, it is at most growth levels deeper than the deepest argument.
-type load struct {
-	tried, brought int
-	least, growth  int
-	made           bool
+// checkCost describes the checker's work for a call of a function: the overloads that it tries and the type variables that these add. The type of
+// the result has at least depth minDepth. If the result contains the arguments, it is at most growth levels deeper than the deepest argument.
+type checkCost struct {
+	overloads, typeParams int
+	minDepth, growth      int
+	keepsArguments        bool
 }
 
-type loadKey struct {
+type functionKey struct {
 	name   string
 	member bool
 }
 
-// loads computes the loads of all functions of an environment from their declarations.
-func loads(env *cel.Env) map[loadKey]load {
-	out := map[loadKey]load{}
+// checkCosts computes the costs of all functions of an environment from their declarations.
+func checkCosts(env *cel.Env) map[functionKey]checkCost {
+	out := map[functionKey]checkCost{}
 	for name, f := range env.Functions() {
 		for _, o := range f.OverloadDecls() {
-			key := loadKey{name, o.IsMemberFunction()}
+			key := functionKey{name, o.IsMemberFunction()}
 			have := out[key]
-			have.tried++
-			have.brought += len(o.TypeParams())
+			have.overloads++
+			have.typeParams += len(o.TypeParams())
 			before := map[string]int{}
 			for _, arg := range o.ArgTypes() {
 				variablesOf(arg, 0, func(name string, depth int) {
@@ -55,8 +55,8 @@ func loads(env *cel.Env) map[loadKey]load {
 					}
 				})
 			}
-			have.least = max(have.least, variablesOf(o.ResultType(), 0, func(name string, depth int) {
-				have.made = true
+			have.minDepth = max(have.minDepth, variablesOf(o.ResultType(), 0, func(name string, depth int) {
+				have.keepsArguments = true
 				have.growth = max(have.growth, depth-before[name])
 			}))
 			out[key] = have
@@ -80,7 +80,7 @@ func variablesOf(t *cel.Type, at int, found func(name string, depth int)) int {
 
 // estimator adds up the effort of checking a parsed expression.
 type estimator struct {
-	loads  map[loadKey]load
+	costs  map[functionKey]checkCost
 	scopes []estimated
 	// variables counts the checker's type variables, and effort the copies made of them.
 	variables, effort int
@@ -96,9 +96,9 @@ type estimated struct {
 	depth int
 }
 
-// tooHard refuses a parsed expression whose type check would take too long.
-func (e *Env) tooHard(source string, parsed *ast.AST) *IssueError {
-	w := &estimator{loads: e.loads()}
+// checkEffort refuses a parsed expression whose type check would take too long.
+func (e *Env) checkEffort(source string, parsed *ast.AST) *IssueError {
+	w := &estimator{costs: e.checkCosts()}
 	w.depth(parsed.Expr())
 	if w.message == "" {
 		return nil
@@ -112,7 +112,7 @@ func (w *estimator) refuse(e ast.Expr, format string, args ...any) {
 	}
 }
 
-func (w *estimator) try(times int) { w.effort += times * (w.variables + nodeEffort) }
+func (w *estimator) overload(times int) { w.effort += times * (w.variables + nodeEffort) }
 
 // depth returns how deep the type of an expression may be, and charges for the expression's parts.
 func (w *estimator) depth(e ast.Expr) int {
@@ -151,7 +151,7 @@ func (w *estimator) part(e ast.Expr) int {
 		deep := 0
 		for _, item := range e.AsList().Elements() {
 			deep = max(deep, w.depth(item))
-			w.try(1)
+			w.overload(1)
 		}
 		return deep + 1
 	case ast.MapKind:
@@ -159,9 +159,9 @@ func (w *estimator) part(e ast.Expr) int {
 		for _, entry := range e.AsMap().Entries() {
 			w.depth(entry.AsMapEntry().Key())
 			deep = max(deep, w.depth(entry.AsMapEntry().Value()))
-			w.try(2)
-			if entry.AsMapEntry().Key().Kind() != ast.LiteralKind { // see plain
-				w.try(1)
+			w.overload(2)
+			if entry.AsMapEntry().Key().Kind() != ast.LiteralKind { // see simplifyTypes
+				w.overload(1)
 				w.variables++
 			}
 		}
@@ -169,7 +169,7 @@ func (w *estimator) part(e ast.Expr) int {
 	case ast.StructKind:
 		for _, field := range e.AsStruct().Fields() {
 			w.depth(field.AsStructField().Value())
-			w.try(1)
+			w.overload(1)
 		}
 	case ast.ComprehensionKind:
 		return w.comprehension(e)
@@ -192,20 +192,20 @@ func (w *estimator) call(e ast.Expr) int {
 	if len(c.Args()) > maxArguments {
 		w.refuse(e, "a call has more than %d arguments", maxArguments)
 	}
-	of := w.loads[loadKey{c.FunctionName(), c.IsMemberFunction()}]
+	of := w.costs[functionKey{c.FunctionName(), c.IsMemberFunction()}]
 	if c.IsMemberFunction() { // it may be a function whose name has dots
 		if name, ok := qualified(c.Target()); ok {
-			if global, has := w.loads[loadKey{name + "." + c.FunctionName(), false}]; has {
+			if global, has := w.costs[functionKey{name + "." + c.FunctionName(), false}]; has {
 				of = global
 			}
 		}
 	}
-	w.try(of.tried)
-	w.variables += of.brought
-	if !of.made {
-		return of.least
+	w.overload(of.overloads)
+	w.variables += of.typeParams
+	if !of.keepsArguments {
+		return of.minDepth
 	}
-	return max(of.least, deep+of.growth)
+	return max(of.minDepth, deep+of.growth)
 }
 
 // qualified writes a chain of names with dots.
@@ -240,7 +240,7 @@ func (w *estimator) comprehension(e ast.Expr) int {
 	w.depth(c.LoopCondition())
 	accumulator = max(accumulator, w.depth(c.LoopStep()))
 	w.variables++ // the type of the list or map that the macro starts with
-	w.try(2)
+	w.overload(2)
 	w.scopes = append(w.scopes[:before], estimated{c.AccuVar(), accumulator})
 	result := w.depth(c.Result())
 	w.scopes = w.scopes[:before]

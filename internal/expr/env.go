@@ -31,7 +31,7 @@ type Env struct {
 	bindings map[string]*functions.Overload
 	// signatures returns the overloads of all functions. They are computed on first use.
 	signatures func() map[string][]signature
-	loads      func() map[loadKey]load
+	checkCosts func() map[functionKey]checkCost
 	schemas    schemaMemo
 }
 
@@ -66,7 +66,7 @@ func NewEnv(use Use) (*Env, error) {
 	return &Env{
 		use: use, cel: env, bindings: bindings,
 		signatures: sync.OnceValue(func() map[string][]signature { return signatures(env) }),
-		loads:      sync.OnceValue(func() map[loadKey]load { return loads(env) }),
+		checkCosts: sync.OnceValue(func() map[functionKey]checkCost { return checkCosts(env) }),
 	}, nil
 }
 
@@ -129,10 +129,10 @@ func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
 	if found := issues.Errors(); len(found) > 0 {
 		return nil, e.compileIssue(source, found).jig()
 	}
-	if issue := e.tooHard(source, parsed.NativeRep()); issue != nil {
+	if issue := e.checkEffort(source, parsed.NativeRep()); issue != nil {
 		return nil, issue.jig()
 	}
-	takeBack := plain(parsed.NativeRep())
+	takeBack := simplifyTypes(parsed.NativeRep())
 	checked, issues := e.cel.Check(parsed)
 	if found := issues.Errors(); len(found) > 0 {
 		return nil, e.compileIssue(source, found).jig()

@@ -17,8 +17,8 @@ type inferrer struct {
 	source []rune
 	info   *ast.SourceInfo
 	scopes []scope
-	// asked holds the members whose presence the expression itself tests.
-	asked  map[string]bool
+	// tested holds the members whose presence the expression itself tests.
+	tested map[string]bool
 	issues []*IssueError
 }
 
@@ -29,20 +29,20 @@ type scope struct {
 }
 
 func (e *Env) infer(source string, checked *ast.AST, shapes Shapes) (shape, []*IssueError) {
-	in := &inferrer{env: e, shapes: shapes, source: []rune(source), info: checked.SourceInfo(), asked: map[string]bool{}}
-	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(in.ask))
+	in := &inferrer{env: e, shapes: shapes, source: []rune(source), info: checked.SourceInfo(), tested: map[string]bool{}}
+	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(in.recordTest))
 	return in.infer(checked.Expr()), in.issues
 }
 
-// ask records the members whose presence an expression tests: has(a.b), a.?b, a[?"b"], "b" in a.
-func (in *inferrer) ask(e ast.Expr) {
-	if name, ok := asks(e); ok {
-		in.asked[name] = true
+// recordTest records the members whose presence an expression tests: has(a.b), a.?b, a[?"b"], "b" in a.
+func (in *inferrer) recordTest(e ast.Expr) {
+	if name, ok := presenceTest(e); ok {
+		in.tested[name] = true
 	}
 }
 
-// asks returns the member whose presence a part of an expression tests.
-func asks(e ast.Expr) (member string, ok bool) {
+// presenceTest returns the member whose presence a part of an expression tests.
+func presenceTest(e ast.Expr) (member string, ok bool) {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
 		return chain(e), true
 	}
@@ -166,7 +166,7 @@ func (in *inferrer) selected(e ast.Expr) shape {
 		return of(kindBool)
 	}
 	found, may := in.member(operand, s.FieldName())
-	if !may && !in.asked[chain(e)] {
+	if !may && !in.tested[chain(e)] {
 		hint := nearestMember(s.FieldName(), operand.members())
 		in.report(in.fieldOffset(e, s.FieldName()), "%s has no '%s'%s", chain(s.Operand()), s.FieldName(), hint)
 	}

@@ -283,7 +283,7 @@ func (r *reader) comprehension(c ast.ComprehensionExpr) {
 func (p *Program) Members() (read, asked []string) {
 	reads, asking := map[string]bool{}, map[string]bool{}
 	ast.PostOrderVisit(p.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if member, ok := asks(e); ok {
+		if member, ok := presenceTest(e); ok {
 			asking[member] = true
 			return
 		}

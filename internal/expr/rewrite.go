@@ -147,21 +147,22 @@ func keyRank(v ref.Val) int {
 // or map in the source, an optional.none() and a computed key of a map get the type dyn. Otherwise a few names could have types that are
 // larger than memory, for example by nesting {x: x} repeatedly. The rewrite is undone afterwards.
 
-// firstPlainID is the first id for nodes that exist only while a source is checked.
-const firstPlainID = 1 << 40
+// firstTemporaryID is the first id for nodes that exist only while a source is checked.
+const firstTemporaryID = 1 << 40
 
-type plainer struct {
+// rewriter simplifies the types in one expression.
+type rewriter struct {
 	factory ast.ExprFactory
 	parsed  *ast.AST
 	next    int64
-	// made holds the ids of empty lists and maps that macros create, and of others that must not be rewritten.
-	made map[int64]bool
-	back []func(checked *ast.AST)
+	// kept holds the ids of empty lists and maps that macros create, and of others that must not be rewritten.
+	kept map[int64]bool
+	undo []func(checked *ast.AST)
 }
 
-// plain rewrites a parsed expression in place. The returned function undoes that in the checked expression.
-func plain(parsed *ast.AST) func(checked *ast.AST) {
-	p := &plainer{factory: ast.NewExprFactory(), parsed: parsed, next: firstPlainID, made: map[int64]bool{}}
+// simplifyTypes rewrites a parsed expression in place. The returned function undoes that in the checked expression.
+func simplifyTypes(parsed *ast.AST) func(checked *ast.AST) {
+	p := &rewriter{factory: ast.NewExprFactory(), parsed: parsed, next: firstTemporaryID, kept: map[int64]bool{}}
 	var found []ast.Expr
 	ast.PreOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() { //nolint:exhaustive // nothing else is changed
@@ -170,7 +171,7 @@ func plain(parsed *ast.AST) func(checked *ast.AST) {
 		case ast.CallKind:
 			if e.AsCall().FunctionName() == "format" { // the checker counts its values
 				for _, arg := range e.AsCall().Args() {
-					p.made[arg.ID()] = true
+					p.kept[arg.ID()] = true
 				}
 			}
 			found = append(found, e)
@@ -182,7 +183,7 @@ func plain(parsed *ast.AST) func(checked *ast.AST) {
 		p.change(e)
 	}
 	return func(checked *ast.AST) {
-		for _, back := range p.back {
+		for _, back := range p.undo {
 			back(checked)
 		}
 	}
@@ -191,20 +192,20 @@ func plain(parsed *ast.AST) func(checked *ast.AST) {
 // unusedVariable is the loop variable of cel.bind and of the macros of optionals, whose expansions loop over an empty list.
 const unusedVariable = "#unused"
 
-func (p *plainer) macro(c ast.ComprehensionExpr) {
+func (p *rewriter) macro(c ast.ComprehensionExpr) {
 	if c.IterVar() == unusedVariable {
-		p.made[c.IterRange().ID()] = true
+		p.kept[c.IterRange().ID()] = true
 		return
 	}
-	p.made[c.AccuInit().ID()] = true
+	p.kept[c.AccuInit().ID()] = true
 }
 
-func (p *plainer) change(e ast.Expr) {
+func (p *rewriter) change(e ast.Expr) {
 	switch e.Kind() { //nolint:exhaustive // nothing else is changed
 	case ast.ListKind:
-		if e.AsList().Size() == 0 && !p.made[e.ID()] {
+		if e.AsList().Size() == 0 && !p.kept[e.ID()] {
 			e.SetKindCase(p.factory.NewList(e.ID(), []ast.Expr{p.unknown(e)}, nil))
-			p.back = append(p.back, func(*ast.AST) { e.SetKindCase(p.factory.NewList(e.ID(), nil, nil)) })
+			p.undo = append(p.undo, func(*ast.AST) { e.SetKindCase(p.factory.NewList(e.ID(), nil, nil)) })
 		}
 	case ast.MapKind:
 		p.changeMap(e)
@@ -214,7 +215,7 @@ func (p *plainer) change(e ast.Expr) {
 			return
 		}
 		e.SetKindCase(p.factory.NewMemberCall(e.ID(), "of", c.Target(), p.unknown(e)))
-		p.back = append(p.back, func(checked *ast.AST) {
+		p.undo = append(p.undo, func(checked *ast.AST) {
 			if _, ok := callOf(e, "optional.of"); ok {
 				e.SetKindCase(p.factory.NewCall(e.ID(), "optional.none"))
 				checked.SetReference(e.ID(), ast.NewFunctionReference("optional_none"))
@@ -231,15 +232,15 @@ func isOptional(c ast.CallExpr) bool {
 	return ok && strings.TrimPrefix(name, ".") == "optional"
 }
 
-func (p *plainer) changeMap(e ast.Expr) {
-	if p.made[e.ID()] {
+func (p *rewriter) changeMap(e ast.Expr) {
+	if p.kept[e.ID()] {
 		return
 	}
 	entries := e.AsMap().Entries()
 	if len(entries) == 0 {
 		only := p.factory.NewMapEntry(p.id(e), p.unknown(e), p.unknown(e), false)
 		e.SetKindCase(p.factory.NewMap(e.ID(), []ast.EntryExpr{only}))
-		p.back = append(p.back, func(*ast.AST) { e.SetKindCase(p.factory.NewMap(e.ID(), nil)) })
+		p.undo = append(p.undo, func(*ast.AST) { e.SetKindCase(p.factory.NewMap(e.ID(), nil)) })
 		return
 	}
 	changed, computed := make([]ast.EntryExpr, len(entries)), false
@@ -252,12 +253,12 @@ func (p *plainer) changeMap(e ast.Expr) {
 	}
 	if computed {
 		e.SetKindCase(p.factory.NewMap(e.ID(), changed))
-		p.back = append(p.back, func(*ast.AST) { e.SetKindCase(p.factory.NewMap(e.ID(), entries)) })
+		p.undo = append(p.undo, func(*ast.AST) { e.SetKindCase(p.factory.NewMap(e.ID(), entries)) })
 	}
 }
 
 // id returns a new id with the position of an expression.
-func (p *plainer) id(of ast.Expr) int64 {
+func (p *rewriter) id(of ast.Expr) int64 {
 	p.next++
 	if position, ok := p.parsed.SourceInfo().GetOffsetRange(of.ID()); ok {
 		p.parsed.SourceInfo().SetOffsetRange(p.next, position)
@@ -265,9 +266,9 @@ func (p *plainer) id(of ast.Expr) int64 {
 	return p.next
 }
 
-func (p *plainer) unknown(at ast.Expr) ast.Expr { return p.factory.NewIdent(p.id(at), unknownName) }
+func (p *rewriter) unknown(at ast.Expr) ast.Expr { return p.factory.NewIdent(p.id(at), unknownName) }
 
-func (p *plainer) dyn(at, e ast.Expr) ast.Expr {
+func (p *rewriter) dyn(at, e ast.Expr) ast.Expr {
 	return p.factory.NewCall(p.id(at), dynName, e)
 }
 

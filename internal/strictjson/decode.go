@@ -1,6 +1,11 @@
 // Package strictjson reads the JSON that people and programs send. It refuses texts that two readers might understand differently: a name that
 // occurs twice in an object, invalid UTF-8, half a surrogate pair, and a member whose name differs from a known one only in its case.
-// It must not know what the JSON means.
+//
+// [Unmarshal] and [UnmarshalKnown] decode into Go types and are what most callers need. [Decode] returns the decoded text, within [Limits] of
+// depth, values and the digits of numbers. encoding/json takes the last of two members with the same name and ignores case, so a policy could
+// otherwise judge another value than the one that is used.
+//
+// The package must not know what the JSON means.
 package strictjson
 
 import (

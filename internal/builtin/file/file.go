@@ -1,5 +1,8 @@
 // Package file contains the tools file.read, file.list, file.grep and file.write. They see only the working directory of the caller's
-// tenant: neither .. nor a symbolic link leads out of it.
+// tenant: neither .. nor a symbolic link leads out of it (package workdir), and jig's own folder is hidden.
+//
+// Reads are bounded in bytes and entries, and refuse what is not text. file.write replaces a whole file at once: it writes a temporary file in
+// the same folder, syncs it and renames it. Its preview is bound to the content that it replaces, which is compared again under a lock.
 package file
 
 import (

@@ -20,9 +20,9 @@ import (
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
-// line holds the HTTP client for a model, the limits on its answers (the idle time and the maximum size in bytes), and whether it is asked to
+// endpoint holds the HTTP client for a model, the limits on its answers (the idle time and the maximum size in bytes), and whether it is asked to
 // stream them.
-type line struct {
+type endpoint struct {
 	http   *http.Client
 	idle   time.Duration
 	max    int64
@@ -34,8 +34,8 @@ var (
 	errTooLong = errors.New("the model's answer is too long")
 )
 
-// service holds what differs between the HTTP providers.
-type service struct {
+// providerCall holds what differs between the HTTP providers.
+type providerCall struct {
 	// base is the configured address of the API; usual is the provider's own, which is used if base is empty. path is what is asked there.
 	base, usual, path string
 	header            http.Header
@@ -59,7 +59,7 @@ type reader interface {
 }
 
 // ask sends a request once and reads the answer. Errors are *jig.Error; the turn then has what was read of the text and of the usage.
-func (l line) ask(parent context.Context, request chat.Request, s service) (chat.Turn, error) {
+func (l endpoint) ask(parent context.Context, request chat.Request, s providerCall) (chat.Turn, error) {
 	ctx, w := l.watch(parent)
 	defer w.stop()
 	res, err := l.send(ctx, s)
@@ -71,7 +71,7 @@ func (l line) ask(parent context.Context, request chat.Request, s service) (chat
 	if res.StatusCode >= http.StatusMultipleChoices {
 		// An error that breaks off is still an error with this status.
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) //nolint:errcheck // see above
-		return chat.Turn{}, refused{status: res.StatusCode, header: res.Header, body: string(body), env: s.env, key: s.key}.jig(time.Now())
+		return chat.Turn{}, errorResponse{status: res.StatusCode, header: res.Header, body: string(body), env: s.env, key: s.key}.jig(time.Now())
 	}
 	failed := read(res.Body, s.reader)
 	turn, err := s.reader.turn(namesOf(request.Tools), idsOf(conversation(request.Exchanges)))
@@ -86,7 +86,7 @@ func (l line) ask(parent context.Context, request chat.Request, s service) (chat
 const maxRefusal = 1 << 20
 
 // send sends the request. A response with an error status is not an error.
-func (l line) send(ctx context.Context, s service) (*http.Response, error) {
+func (l endpoint) send(ctx context.Context, s providerCall) (*http.Response, error) {
 	address, err := url.JoinPath(cmp.Or(s.base, s.usual), s.path)
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the address of the model's provider is not a URL: %w", err)
@@ -167,7 +167,7 @@ type watch struct {
 	left   atomic.Int64
 }
 
-func (l line) watch(parent context.Context) (context.Context, *watch) {
+func (l endpoint) watch(parent context.Context) (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(parent)
 	w := &watch{idle: l.idle, cancel: cancel}
 	w.left.Store(l.max)
