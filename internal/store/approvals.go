@@ -29,9 +29,6 @@ func (db *DB) SimilarDecisions(ctx context.Context, of jig.Pending, limit int) (
 	err := db.once(ctx, of.Tenant, func(t *tx) {
 		list(t.queue("ApprovalsSimilar", of.Tenant, of.Tool, of.SessionID, of.Call, limit), &found)
 	})
-	for i := range found {
-		found[i].At = found[i].At.UTC()
-	}
 	return found, err
 }
 
@@ -56,15 +53,11 @@ func (db *DB) EndComparison(ctx context.Context, of jig.Pending, found protocol.
 
 // Comparison returns what the comparison of a waiting call found that began after since; nil if there is none, or if it has not ended.
 func (db *DB) Comparison(ctx context.Context, of jig.Pending, since time.Time) (*protocol.Comparison, error) {
-	var texts [][]byte
+	var found *protocol.Comparison
 	err := db.once(ctx, of.Tenant, func(t *tx) {
-		column(t.queue("ApprovalComparison", of.Tenant, of.SessionID, of.Call, of.Digest, since), &texts)
+		value(t.queue("ApprovalComparison", of.Tenant, of.SessionID, of.Call, of.Digest, since), &found)
 	})
-	if err != nil || len(texts) == 0 || texts[0] == nil {
-		return nil, err
-	}
-	var found protocol.Comparison
-	return &found, decode(texts[0], &found)
+	return found, err
 }
 
 // Lapse expires an open approval whose time is over, or records the reminders and escalations that are due and lets more people decide if too few
@@ -143,21 +136,17 @@ func (t *tx) votes(ctx context.Context, id, callID string) ([]jig.Vote, error) {
 	if err := t.flush(ctx); err != nil || row == nil {
 		return nil, err
 	}
-	var votes []jig.Vote
-	if err := decode(row.Votes, &votes); err != nil {
-		return nil, err
+	if len(row.Votes) == 0 && row.DecidedBy != "" {
+		return []jig.Vote{{By: row.DecidedBy, Claimed: row.Claimed}}, nil
 	}
-	if len(votes) == 0 && row.DecidedBy != "" {
-		votes = []jig.Vote{{By: row.DecidedBy, Claimed: row.Claimed}}
-	}
-	return votes, nil
+	return row.Votes, nil
 }
 
 // whoRow is a row of the query ApprovalWho.
 type whoRow struct {
 	DecidedBy string
 	Claimed   bool
-	Votes     []byte
+	Votes     []jig.Vote
 }
 
 // Readmit replaces the admission of a waiting or reserved call, by the rules of [ledger.Readmit]. It returns the call as stored.
@@ -195,5 +184,5 @@ func (db *DB) Readmit(ctx context.Context, was, call jig.Call, asked *jig.Pendin
 	if err != nil {
 		return jig.Call{}, err
 	}
-	return row.call()
+	return row.call(), nil
 }

@@ -7,14 +7,6 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// askerRow is a row of the query Askers.
-type askerRow struct {
-	Principal string
-	Claimed   bool
-	By        string
-	Maker     string
-}
-
 // atStart is the pass of words that were there when a session started.
 const atStart = -1
 
@@ -30,24 +22,17 @@ func passesOf(call jig.Call) (words, started int) {
 // Askers returns those on whose word a call of a session rests that is being admitted. For a call that was admitted before, they are those of
 // that time.
 func (db *DB) Askers(ctx context.Context, call jig.Call) ([]jig.Asker, error) {
-	var rows []askerRow
-	var before *[]byte
+	var askers []jig.Asker
+	var before *[]jig.Asker
 	words, started := passesOf(call)
 	err := db.once(ctx, call.Tenant, func(t *tx) {
 		value(t.queue("ApprovalAskers", call.Tenant, call.SessionID, call.ID), &before)
-		list(t.queue("Askers", call.Tenant, call.SessionID, words, started), &rows)
+		list(t.queue("Askers", call.Tenant, call.SessionID, words, started), &askers)
 	})
-	var askers []jig.Asker
-	if err == nil && before != nil {
-		err = decode(*before, &askers)
+	if before != nil {
+		return *before, err
 	}
-	if err != nil || askers != nil {
-		return askers, err
-	}
-	for _, r := range rows {
-		askers = append(askers, jig.Asker(r))
-	}
-	return askers, nil
+	return askers, err
 }
 
 // Said records that somebody has put words into a session: calls that are made from now on rest on them.

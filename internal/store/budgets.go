@@ -19,7 +19,8 @@ const (
 // reservationRow is a row of the query BudgetReservationLock.
 type reservationRow struct {
 	Attempt, State string
-	Claims, Asked  []byte
+	Claims         []budget.Claim
+	Asked          []budget.Account
 }
 
 // lockedReservation is a reservation that a transaction has locked.
@@ -44,12 +45,6 @@ func (r counterRow) used() budget.Used {
 	}
 }
 
-// waitingRow is a row of the query BudgetWaiting.
-type waitingRow struct {
-	Key  string
-	Call []byte
-}
-
 // ReserveBudget reserves the claims of a call, all or none, and records r.Events with that. A reservation that an earlier attempt of the call
 // left behind is replaced. It returns the claims that do not fit; if there are any, nothing is reserved. Limits that a person allowed the
 // call to exceed are not enforced.
@@ -65,14 +60,9 @@ func (db *DB) ReserveBudget(ctx context.Context, r budget.Request) (exhausted []
 		}
 		var asked []budget.Account
 		if before.free {
-			if err := decode(before.Asked, &asked); err != nil {
-				return err
-			}
+			asked = before.Asked
 		}
-		held, err := before.held()
-		if err != nil {
-			return err
-		}
+		held := before.held()
 		if exhausted = budget.Decide(r.Claims, accounts(r.Claims, used, held), asked); len(exhausted) > 0 {
 			return nil
 		}
@@ -124,13 +114,11 @@ func (t *tx) lockBudget(ctx context.Context, r budget.Reservation) (before locke
 }
 
 // held returns the claims that the reservation holds.
-func (r *reservationRow) held() ([]budget.Claim, error) {
+func (r *reservationRow) held() []budget.Claim {
 	if r.State != reservationReserved {
-		return nil, nil
+		return nil
 	}
-	var claims []budget.Claim
-	err := decode(r.Claims, &claims)
-	return claims, err
+	return r.Claims
 }
 
 // accounts returns the state of the claims' accounts without what the call itself already holds.
@@ -168,12 +156,8 @@ func (db *DB) RefuseBudget(ctx context.Context, r budget.Refusal) error {
 		if before.State == next && (next == reservationRefused || !before.free) {
 			return nil
 		}
-		held, err := before.held()
-		if err != nil {
-			return err
-		}
 		changes := newCounterChanges()
-		changes.release(held)
+		changes.release(before.held())
 		t.addToCounters(changes)
 		t.queue("BudgetReservationPut", r.Tenant, r.SessionID, r.Key, "", next, []byte("[]"), asked, r.Call, 0)
 		l := &log{}
@@ -224,12 +208,8 @@ func (db *DB) SettleBudget(ctx context.Context, s budget.Settlement) error {
 
 // WaitingForBudget returns the calls of a session that wait for room in a budget or for a person.
 func (db *DB) WaitingForBudget(ctx context.Context, tenant, session string) ([]budget.Waiting, error) {
-	var rows []waitingRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BudgetWaiting", tenant, session), &rows) })
-	waiting := make([]budget.Waiting, len(rows))
-	for i, r := range rows {
-		waiting[i] = budget.Waiting(r)
-	}
+	var waiting []budget.Waiting
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BudgetWaiting", tenant, session), &waiting) })
 	return waiting, err
 }
 

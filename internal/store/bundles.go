@@ -18,53 +18,25 @@ const KindBundle = "bundle"
 type bundleRow struct {
 	Name        string
 	Hash        string
-	Manifest    []byte
-	Documents   []byte
+	Manifest    bundle.Manifest
+	Documents   []bundle.DocumentVersion
 	InstalledAt time.Time
 	InstalledBy string
 }
 
-// documentRef is a document as the column bundles.documents stores it.
-type documentRef struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
-func (r *bundleRow) bundle() (bundle.Bundle, error) {
-	b := bundle.Bundle{Hash: r.Hash, InstalledAt: r.InstalledAt.UTC(), InstalledBy: r.InstalledBy}
-	if err := decode(r.Manifest, &b.Manifest); err != nil {
-		return bundle.Bundle{}, err
-	}
-	var refs []documentRef
-	if err := decode(r.Documents, &refs); err != nil {
-		return bundle.Bundle{}, err
-	}
-	b.Documents = make([]bundle.DocumentVersion, len(refs))
-	for i, d := range refs {
-		b.Documents[i] = bundle.DocumentVersion(d)
-	}
-	return b, nil
-}
-
-func bundles(rows []bundleRow) ([]bundle.Bundle, error) {
+func bundles(rows []bundleRow) []bundle.Bundle {
 	list := make([]bundle.Bundle, len(rows))
-	for i := range rows {
-		var err error
-		if list[i], err = rows[i].bundle(); err != nil {
-			return nil, err
-		}
+	for i, r := range rows {
+		list[i] = bundle.Bundle{Manifest: r.Manifest, Hash: r.Hash, Documents: r.Documents, InstalledAt: r.InstalledAt, InstalledBy: r.InstalledBy}
 	}
-	return list, nil
+	return list
 }
 
 // Bundles returns a tenant's installed bundles, sorted by name.
 func (db *DB) Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error) {
 	var rows []bundleRow
-	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BundlesGet", tenant), &rows) }); err != nil {
-		return nil, err
-	}
-	return bundles(rows)
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BundlesGet", tenant), &rows) })
+	return bundles(rows), err
 }
 
 // BundleNames returns the names of a tenant's installed bundles, sorted.
@@ -233,12 +205,8 @@ func (t *tx) readShelf(ctx context.Context, name string, documents []bundle.Key,
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
-	installed, err := bundles(rows)
-	if err != nil {
-		return nil, err
-	}
 	s := &bundle.Shelf{Name: name, Current: map[bundle.Key]bundle.Held{}, Shared: map[bundle.Key]bundle.DocumentVersion{}}
-	for _, b := range installed {
+	for _, b := range bundles(rows) {
 		if name == "" || b.Name != name {
 			s.Others = append(s.Others, b)
 			continue
@@ -279,11 +247,7 @@ func (t *tx) putBundle(b bundle.Bundle, at **time.Time) error {
 	if err != nil {
 		return err
 	}
-	refs := make([]documentRef, len(b.Documents))
-	for i, d := range b.Documents {
-		refs[i] = documentRef(d)
-	}
-	documents, err := encode(refs)
+	documents, err := encode(b.Documents)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
 		switch {
 		case row == nil:
 			return noSession(end.SessionID)
-		case jig.Status(row.Status).Final(), !end.Since.IsZero() && row.UpdatedAt.After(end.Since):
+		case row.Status.Final(), !end.Since.IsZero() && row.UpdatedAt.After(end.Since):
 			return nil
 		}
 		l := &log{}
@@ -73,7 +73,7 @@ func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	var ids, composed []string
 	for i := range open {
 		if open[i].Idempotent && open[i].ledger(t.tenant).Doubtful() {
-			ids = append(ids, open[i].CallID)
+			ids = append(ids, open[i].ID)
 		}
 	}
 	if len(ids) == 0 {
@@ -88,7 +88,7 @@ func (l *log) withdrawn(list []approvalRow, why string) {
 	for i := range list {
 		a := &list[i]
 		l.audits = append(l.audits, audit.Entry{
-			Kind: audit.AuditWithdrawn, SessionID: a.SessionID, Call: a.CallID, Tool: a.Tool, Digest: a.Digest, PolicyVersion: a.PolicyVersion,
+			Kind: audit.AuditWithdrawn, SessionID: a.SessionID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, PolicyVersion: a.PolicyVersion,
 			Shown: a.shown(), Reason: why, Status: jig.CallCanceled,
 		})
 	}
@@ -118,12 +118,12 @@ func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string
 	results, errs := make([][]byte, n), make([][]byte, n)
 	for i := range open {
 		row := &open[i]
-		change := ledger.Cancel(row.ledger(t.tenant), why, slices.Contains(composed, row.CallID))
+		change := ledger.Cancel(row.ledger(t.tenant), why, slices.Contains(composed, row.ID))
 		columns, err := columnsOf(*change.Call.Result)
 		if err != nil {
 			return err
 		}
-		ids[i], statuses[i], results[i], summaries[i], errs[i] = row.CallID, string(change.Call.Status), columns.body, columns.summary, columns.err
+		ids[i], statuses[i], results[i], summaries[i], errs[i] = row.ID, string(change.Call.Status), columns.body, columns.summary, columns.err
 		l.take(change.Transition)
 		t.observeCalls(func() []jig.Call { return []jig.Call{row.became(change.Call.Status, change.Call.Result)} })
 	}

@@ -20,7 +20,7 @@ func (db *DB) Complete(ctx context.Context, c ledger.Completion) (ledger.Complet
 			return ledger.Completed{}, err
 		}
 		if done != nil {
-			return completion(done, false)
+			return ledger.Completed{Call: done.call()}, nil
 		}
 	}
 	return db.completeLocked(ctx, c)
@@ -86,12 +86,7 @@ func (db *DB) completeLocked(ctx context.Context, c ledger.Completion) (ledger.C
 	if err != nil {
 		return ledger.Completed{}, err
 	}
-	return completion(row, late)
-}
-
-func completion(row *callRow, late bool) (ledger.Completed, error) {
-	call, err := row.call()
-	return ledger.Completed{Call: call, Late: late}, err
+	return ledger.Completed{Call: row.call(), Late: late}, nil
 }
 
 // complete saves the end of an attempt and commits. The event of a call that has ended says how long the attempt took; the database

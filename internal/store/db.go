@@ -98,6 +98,10 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	config.AfterConnect = inUTC
 	config.MaxConns = int32(options.MaxConns) //nolint:gosec // the number of connections is small
 	tune(config.ConnConfig)
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		registerTypes(conn.TypeMap())
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, unavailable(config.ConnConfig, err)

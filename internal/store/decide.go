@@ -55,17 +55,9 @@ func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (appro
 
 // Ruled returns the answers that were stored under keys, in the order of the keys. Keys without an answer are left out.
 func (db *DB) Ruled(ctx context.Context, tenant, session string, keys []string) ([]jig.Ruled, error) {
-	var stored [][]byte
-	if err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DecisionsOf", tenant, session, keys), &stored) }); err != nil {
-		return nil, err
-	}
-	all := make([]jig.Ruled, len(stored))
-	for i, one := range stored {
-		if err := decode(one, &all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	var stored []jig.Ruled
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DecisionsOf", tenant, session, keys), &stored) })
+	return stored, err
 }
 
 // Refuse records decision.refused for a signal that names no call. It is idempotent by key.
@@ -95,7 +87,8 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 			return err
 		}
 		if call = rows.call; stored != nil {
-			return decode(stored, &answer)
+			answer = *stored
+			return nil
 		}
 		change, err := rules(state)
 		if err != nil {
@@ -112,7 +105,8 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 		if err := t.save(&rows, state, change, l); err != nil {
 			return err
 		}
-		if stored, err = encode(answer); err != nil {
+		kept, err := encode(answer)
+		if err != nil {
 			return err
 		}
 		if !change.Refused() {
@@ -123,9 +117,9 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 			if err := t.keepSigned(q.session, q.signed); err != nil {
 				return err
 			}
-			t.queue("DecisionKeep", q.tenant, q.session, q.again, stored)
+			t.queue("DecisionKeep", q.tenant, q.session, q.again, kept)
 		}
-		t.queue("DecisionInsert", q.tenant, q.session, q.key, stored)
+		t.queue("DecisionInsert", q.tenant, q.session, q.key, kept)
 		if call != nil {
 			first(t.queue("CallGet", q.tenant, q.session, q.call), &call)
 		}
@@ -134,15 +128,14 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 	if err != nil || call == nil {
 		return approval.Applied{Ruled: answer}, err
 	}
-	after, err := call.call()
-	return approval.Applied{Ruled: answer, Call: &after}, err
+	return approval.Applied{Ruled: answer, Call: new(call.call())}, nil
 }
 
 // load locks the rows that a request is about and reads what the rules need. stored is the answer to an earlier request with the same
 // key.
-func (t *tx) load(ctx context.Context, q request, rows *locked) (stored []byte, state approval.State, err error) {
+func (t *tx) load(ctx context.Context, q request, rows *locked) (stored *jig.Ruled, state approval.State, err error) {
 	var status *string
-	var before [][]byte
+	var before *jig.Ruled
 	var use *tokenUse
 	var shared *bool
 	value(t.queue("SessionStatus", t.tenant, q.session), &status)
@@ -151,7 +144,7 @@ func (t *tx) load(ctx context.Context, q request, rows *locked) (stored []byte, 
 	if q.reconciles {
 		first(t.queue("ApprovalLatest", t.tenant, q.session, q.call), &rows.latest)
 	}
-	column(t.queue("DecisionGet", t.tenant, q.session, q.key), &before) // after the lock, so that it sees what the lock waited for
+	value(t.queue("DecisionGet", t.tenant, q.session, q.key), &before) // after the lock, so that it sees what the lock waited for
 	t.usedToken(q.evidence, &use)
 	if err := t.flush(ctx); err != nil {
 		return nil, state, err
@@ -159,8 +152,8 @@ func (t *tx) load(ctx context.Context, q request, rows *locked) (stored []byte, 
 	switch {
 	case status == nil:
 		return nil, state, noSession(q.session)
-	case len(before) > 0:
-		return before[0], state, nil
+	case before != nil:
+		return before, state, nil
 	case q.edits && rows.call != nil:
 		value(t.queue("CallSharesKey", t.tenant, q.session, q.call, rows.call.IdempotencyKey), &shared)
 		if err := t.flush(ctx); err != nil {

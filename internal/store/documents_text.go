@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,25 +13,6 @@ import (
 
 // chunkRunes is the maximum length of a chunk of text, in characters.
 const chunkRunes = 1000
-
-// textRow is a row of texts.
-type textRow struct {
-	TenantID   string
-	DocumentID string
-	EntityID   string
-	Title      string
-	MediaType  string
-	Body       string
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-}
-
-func (r *textRow) text() entity.Text {
-	return entity.Text{
-		Tenant: r.TenantID, ID: r.DocumentID, EntityID: r.EntityID, Title: r.Title, MediaType: r.MediaType, Body: r.Body,
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}
-}
 
 // PutText stores a text and makes it searchable. A text with the same id is replaced; without an id the store makes one. The default
 // media type is text/plain. It returns NOT_FOUND when the text names an entity that does not exist.
@@ -46,7 +26,7 @@ func (db *DB) PutText(ctx context.Context, d entity.Text) (entity.Text, error) {
 	}
 	id, body := text(cmp.Or(d.ID, jig.NewTextID())), text(d.Body)
 	parts := chunks(body)
-	var row *textRow
+	var row *entity.Text
 	err := db.transact(ctx, d.Tenant, func(t *tx) error {
 		t.queue("TenantEnsure", d.Tenant)
 		first(t.queue("TextPut", d.Tenant, id, text(d.EntityID), text(d.Title), text(cmp.Or(d.MediaType, "text/plain")), body), &row)
@@ -66,19 +46,19 @@ func (db *DB) PutText(ctx context.Context, d entity.Text) (entity.Text, error) {
 	if err != nil {
 		return entity.Text{}, err
 	}
-	return row.text(), nil
+	return *row, nil
 }
 
 // Text returns a text; NOT_FOUND when it or its entity does not exist.
 func (db *DB) Text(ctx context.Context, tenant, id string) (entity.Text, error) {
-	var row *textRow
+	var row *entity.Text
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("TextGet", tenant, text(id)), &row) }); err != nil {
 		return entity.Text{}, err
 	}
 	if row == nil {
 		return entity.Text{}, noText(id)
 	}
-	return row.text(), db.markRead(ctx, tenant, row.EntityID)
+	return *row, db.markRead(ctx, tenant, row.EntityID)
 }
 
 // TextInfos lists up to limit texts of an entity without their bodies, oldest first.

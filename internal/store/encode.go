@@ -202,24 +202,3 @@ func columnsOf(r jig.ToolResult) (resultColumns, error) {
 	}
 	return c, err
 }
-
-// storedResult is a call's result as its column stores it. It adds the fields that the JSON of an error leaves out.
-type storedResult struct {
-	jig.ToolResult
-	NotExecuted bool `json:"not_executed,omitempty"`
-}
-
-// result reads a call's result; nil while there is none. A call that failed before its first attempt certainly had no effect.
-func (r *callRow) result() (*jig.ToolResult, error) {
-	if len(r.Result) == 0 {
-		return nil, nil // nil means that the call has no result yet
-	}
-	var stored storedResult
-	if err := decode(r.Result, &stored); err != nil {
-		return nil, err
-	}
-	if e := stored.Error; e != nil {
-		e.NotExecuted = stored.NotExecuted || r.Fence == 0
-	}
-	return &stored.ToolResult, nil
-}

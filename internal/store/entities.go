@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
@@ -11,46 +10,28 @@ import (
 
 // entityRow is a row of entities, with the columns that are read.
 type entityRow struct {
-	TenantID    string
-	EntityID    string
-	Type        string
-	TypeVersion string
-	Title       string
-	Content     []byte
-	Provenance  []byte
-	Revision    int64
-	SessionID   string
-	CallID      string
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-	Untrusted   bool
+	entity.Entity
+
+	Untrusted bool
 }
 
-// entity converts a row that is read for a caller.
-func (r *entityRow) entity(ctx context.Context) (entity.Entity, error) {
+// read returns the entity, which a caller has read.
+func (r *entityRow) read(ctx context.Context) entity.Entity {
 	if r.Untrusted {
 		entity.MarkRead(ctx)
 	}
-	e := entity.Entity{
-		Tenant: r.TenantID, ID: r.EntityID, Type: r.Type, TypeVersion: r.TypeVersion, Title: r.Title, Content: r.Content,
-		Revision: r.Revision, SessionID: r.SessionID, Call: r.CallID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	if len(r.Provenance) == 0 {
+		r.Provenance = nil
 	}
-	err := decode(r.Provenance, &e.Provenance)
-	if len(e.Provenance) == 0 {
-		e.Provenance = nil
-	}
-	return e, err
+	return r.Entity
 }
 
-func entities(ctx context.Context, rows []entityRow) ([]entity.Entity, error) {
+func entities(ctx context.Context, rows []entityRow) []entity.Entity {
 	list := make([]entity.Entity, len(rows))
 	for i := range rows {
-		var err error
-		if list[i], err = rows[i].entity(ctx); err != nil {
-			return nil, err
-		}
+		list[i] = rows[i].read(ctx)
 	}
-	return list, nil
+	return list
 }
 
 // markRead records in the context that a caller reads one of these entities or their texts, if one of them is not trusted.
@@ -130,8 +111,7 @@ func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.En
 	if created = row != nil; !created {
 		row = have
 	}
-	e, err = row.entity(ctx)
-	return e, created, err
+	return row.read(ctx), created, nil
 }
 
 // missing returns NOT_FOUND for the first of the entities that does not exist, or CONFLICT when by now all of them exist.
@@ -142,7 +122,7 @@ func (t *tx) missing(ctx context.Context, ids []string) error {
 		return err
 	}
 	for _, id := range ids {
-		if !slices.ContainsFunc(rows, func(r entityRow) bool { return r.EntityID == id }) {
+		if !slices.ContainsFunc(rows, func(r entityRow) bool { return r.ID == id }) {
 			return noEntity(id)
 		}
 	}
@@ -172,8 +152,8 @@ func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]enti
 	for i, id := range slices.Backward(ids) {
 		place[id] = i
 	}
-	slices.SortFunc(rows, func(a, b entityRow) int { return place[a.EntityID] - place[b.EntityID] })
-	return entities(ctx, rows)
+	slices.SortFunc(rows, func(a, b entityRow) int { return place[a.ID] - place[b.ID] })
+	return entities(ctx, rows), nil
 }
 
 // EntityTypeOf returns the type of an entity, even of a deleted one; NOT_FOUND when it never existed.
@@ -235,7 +215,7 @@ func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int6
 	if err != nil {
 		return entity.Entity{}, err
 	}
-	return row.entity(ctx)
+	return row.read(ctx), nil
 }
 
 func stale(id string, now, revision int64) *jig.Error {
@@ -275,9 +255,6 @@ func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int6
 func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error) {
 	var counts []entity.Count
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntityCounts", tenant), &counts) })
-	for i := range counts {
-		counts[i].UpdatedAt = counts[i].UpdatedAt.UTC()
-	}
 	return counts, err
 }
 

@@ -34,11 +34,8 @@ func (db *DB) FilterEntities(ctx context.Context, tenant string, t entity.Type, 
 	if err := db.once(ctx, tenant, func(t *tx) { list(t.batch.Queue(sql, q.args...), &rows) }); err != nil {
 		return entity.Page{}, err
 	}
-	var page entity.Page
 	more := len(rows) > limit
-	if page.Entities, err = entities(ctx, rows[:min(len(rows), limit)]); err != nil {
-		return entity.Page{}, err
-	}
+	page := entity.Page{Entities: entities(ctx, rows[:min(len(rows), limit)])}
 	if more {
 		page.Next, err = q.cursor(page.Entities[limit-1])
 	}

@@ -111,6 +111,5 @@ func (db *DB) entityByKey(ctx context.Context, tenant, key string) (e entity.Ent
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityByKey", tenant, text(key)), &row) }); err != nil || row == nil {
 		return entity.Entity{}, false, err
 	}
-	e, err = row.entity(ctx)
-	return e, err == nil, err
+	return row.read(ctx), true, nil
 }

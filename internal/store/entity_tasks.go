@@ -13,7 +13,7 @@ type progressRow struct {
 	entityRow
 
 	Tasks []string
-	Ended [][]byte
+	Ended []json.RawMessage
 }
 
 // EntityProgress returns an entity and the latest outcome of each of its tasks, by task id, as its extractions stored them. It reads both
@@ -30,8 +30,7 @@ func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (entity.Ent
 	for i, name := range row.Tasks {
 		ended[name] = row.Ended[i]
 	}
-	e, err := row.entity(ctx)
-	return e, ended, err
+	return row.read(ctx), ended, nil
 }
 
 // Sources returns the given entities that exist, and their texts, oldest first, with hashes of their contents. The first texts include

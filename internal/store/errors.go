@@ -33,6 +33,7 @@ func (db *DB) translate(err error) error {
 func translate(err error, config *pgx.ConnConfig) error {
 	var own *jig.Error
 	var pg *pgconn.PgError
+	var unreadable pgx.ScanArgError
 	switch {
 	case err == nil:
 		return nil
@@ -48,6 +49,8 @@ func translate(err error, config *pgx.ConnConfig) error {
 		return jig.Errorf(jig.CodeNotFound, "there is no such row")
 	case broken(err):
 		return unavailable(config, err)
+	case errors.As(err, &unreadable):
+		return jig.Errorf(jig.CodeInternal, "a stored value cannot be read: %w", err)
 	}
 	return &jig.Error{Code: jig.CodeInternal, Message: err.Error(), Cause: err}
 }

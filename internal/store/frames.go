@@ -9,68 +9,36 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-// frameRow is a row of frames.
-type frameRow struct {
-	TenantID       string
-	SessionID      string
-	CallID         string
-	Kind           string
-	Name           string
-	Version        string
-	EntityID       string
-	Fence          int
-	State          []byte
-	Revision       int64
-	Done           bool
-	Result         []byte
-	ResultArtifact string
-	Untrusted      bool
-}
-
-// receivedRow is a row of the query FrameReceived.
-type receivedRow struct {
-	N    int64
-	Name string
-	Data []byte
-	By   string
-}
-
-func (r *frameRow) frame(received []receivedRow) (plan.Frame, error) {
-	f := plan.Frame{
-		Tenant: r.TenantID, SessionID: r.SessionID, CallID: r.CallID, Kind: r.Kind, Name: r.Name, Version: r.Version,
-		Entity: r.EntityID, Fence: r.Fence, State: r.State, Revision: r.Revision, Done: r.Done, ResultArtifact: r.ResultArtifact,
-		Untrusted: r.Untrusted,
-	}
-	for _, e := range received {
-		f.Received = append(f.Received, plan.ReceivedEvent{ID: e.N, Name: e.Name, Data: e.Data, By: e.By})
-	}
-	err := decode(r.Result, &f.Result)
-	return f, err
-}
-
 // frameRead queues the queries for a composition and the events that it has received.
-func (t *tx) frameRead(id, callID string, row **frameRow, received *[]receivedRow) {
-	first(t.queue("FrameGet", t.tenant, id, callID), row)
+func (t *tx) frameRead(id, callID string, frame **plan.Frame, received *[]plan.ReceivedEvent) {
+	first(t.queue("FrameGet", t.tenant, id, callID), frame)
 	list(t.queue("FrameReceived", t.tenant, id, callID), received)
+}
+
+func withReceived(f plan.Frame, received []plan.ReceivedEvent) plan.Frame {
+	if len(received) > 0 {
+		f.Received = received
+	}
+	return f
 }
 
 // BeginFrame stores a new composition. Its call must exist and be open; otherwise the error is NOT_FOUND or CONFLICT. If the composition
 // already exists, it is returned with the higher of the two fences, because a later attempt at the call takes it over, and is otherwise
 // unchanged. If a new composition fills an entity, the entity then names the composition's session and call.
 func (db *DB) BeginFrame(ctx context.Context, f plan.Frame) (plan.Frame, error) {
-	var row *frameRow
-	var received []receivedRow
+	var frame *plan.Frame
+	var received []plan.ReceivedEvent
 	err := db.once(ctx, f.Tenant, func(t *tx) {
 		t.queue("FrameTakeOver", f.Tenant, f.SessionID, f.CallID, f.Fence)
 		t.queue("FrameInsert", f.Tenant, f.SessionID, f.CallID, text(f.Kind), text(f.Name), text(f.Version), f.Fence, []byte(f.State),
 			text(f.Entity))
-		t.frameRead(f.SessionID, f.CallID, &row, &received)
+		t.frameRead(f.SessionID, f.CallID, &frame, &received)
 	})
 	if err != nil {
 		return plan.Frame{}, err
 	}
-	if row != nil {
-		return row.frame(received)
+	if frame != nil {
+		return withReceived(*frame, received), nil
 	}
 	call, err := db.Call(ctx, f.Tenant, f.SessionID, f.CallID)
 	if err != nil {
@@ -82,16 +50,16 @@ func (db *DB) BeginFrame(ctx context.Context, f plan.Frame) (plan.Frame, error) 
 
 // Frame returns a composition, or NOT_FOUND.
 func (db *DB) Frame(ctx context.Context, tenant, id, callID string) (plan.Frame, error) {
-	var row *frameRow
-	var received []receivedRow
-	err := db.once(ctx, tenant, func(t *tx) { t.frameRead(id, callID, &row, &received) })
+	var frame *plan.Frame
+	var received []plan.ReceivedEvent
+	err := db.once(ctx, tenant, func(t *tx) { t.frameRead(id, callID, &frame, &received) })
 	if err != nil {
 		return plan.Frame{}, err
 	}
-	if row == nil {
+	if frame == nil {
 		return plan.Frame{}, noFrame(id, callID)
 	}
-	return row.frame(received)
+	return withReceived(*frame, received), nil
 }
 
 func noFrame(session, call string) *jig.Error {
@@ -110,10 +78,7 @@ func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (ledge
 	if err != nil {
 		return ledger.Window{}, err
 	}
-	var w ledger.Window
-	if w.Calls, err = calls(rows); err != nil {
-		return ledger.Window{}, err
-	}
+	w := ledger.Window{Calls: calls(rows)}
 	w.Approvals, err = approvalsOf(w.Calls, open)
 	return w, err
 }
@@ -121,7 +86,7 @@ func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (ledge
 // frameValueRow is a row of the query FrameValuesGet.
 type frameValueRow struct {
 	Path  string
-	Value []byte
+	Value json.RawMessage
 }
 
 // FrameValues returns the values stored under paths of a composition. Paths without a value are left out.

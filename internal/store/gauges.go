@@ -4,44 +4,22 @@ import (
 	"context"
 	"time"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // OpenSessions counts the sessions that have not ended, over all tenants.
 func (db *DB) OpenSessions(ctx context.Context) ([]protocol.SessionCount, error) {
-	var rows []openSessionsRow
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("SessionsOpenEverywhere"), &rows) })
-	counts := make([]protocol.SessionCount, len(rows))
-	for i, r := range rows {
-		counts[i] = protocol.SessionCount{Tenant: r.Tenant, Status: jig.Status(r.Status), Count: r.Count}
-	}
+	var counts []protocol.SessionCount
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("SessionsOpenEverywhere"), &counts) })
 	return counts, err
-}
-
-// openSessionsRow is a row of the query SessionsOpenEverywhere.
-type openSessionsRow struct {
-	Tenant, Status string
-	Count          int64
 }
 
 // PendingDeliveries counts the notices that webhooks have not received yet, over all tenants.
 func (db *DB) PendingDeliveries(ctx context.Context) ([]protocol.DeliveryCount, error) {
-	var rows []pendingDeliveriesRow
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("DeliveriesPendingEverywhere"), &rows) })
-	counts := make([]protocol.DeliveryCount, len(rows))
-	for i, r := range rows {
-		counts[i] = protocol.DeliveryCount(r)
-	}
+	var counts []protocol.DeliveryCount
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("DeliveriesPendingEverywhere"), &counts) })
 	return counts, err
-}
-
-// pendingDeliveriesRow is a row of the query DeliveriesPendingEverywhere.
-type pendingDeliveriesRow struct {
-	Tenant string
-	Count  int64
-	Oldest time.Time
 }
 
 // maxBudgetsUsed is the maximum number of counters that BudgetsUsed returns.

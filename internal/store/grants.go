@@ -11,45 +11,6 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// grantRow is a row of grants.
-type grantRow struct {
-	TenantID  string
-	GrantID   string
-	Tool      string
-	Meaning   string
-	Agent     string
-	Condition string
-	MaxUses   int
-	Used      int
-	ExpiresAt time.Time
-	GivenBy   []string
-	Claimed   bool
-	Proof     string
-	Note      string
-	SessionID string
-	CallID    string
-	CreatedAt time.Time
-	RevokedAt *time.Time
-	RevokedBy string
-	Makers    map[string]string
-}
-
-func (r *grantRow) grant() jig.Grant {
-	return jig.Grant{
-		Tenant: r.TenantID, ID: r.GrantID, Tool: r.Tool, Meaning: r.Meaning, Agent: r.Agent, When: r.Condition, MaxUses: r.MaxUses, Used: r.Used,
-		ExpiresAt: r.ExpiresAt.UTC(), By: r.GivenBy, Claimed: r.Claimed, Proof: jig.Proof(r.Proof), Note: r.Note, SessionID: r.SessionID, Call: r.CallID,
-		CreatedAt: r.CreatedAt.UTC(), RevokedAt: utc(r.RevokedAt), RevokedBy: r.RevokedBy, Makers: r.Makers,
-	}
-}
-
-func grants(rows []grantRow) []jig.Grant {
-	list := make([]jig.Grant, len(rows))
-	for i := range rows {
-		list[i] = rows[i].grant()
-	}
-	return list
-}
-
 // grantColumns returns the arguments of GrantInsert.
 func grantColumns(tenant string, g jig.Grant) []any {
 	return []any{
@@ -88,24 +49,24 @@ func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
 
 // LiveGrants returns the grants that may cover calls of some tools, oldest first, at most 1,000.
 func (db *DB) LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error) {
-	var rows []grantRow
+	var live []jig.Grant
 	if len(tools) == 0 {
 		return nil, nil
 	}
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("GrantsLive", tenant, tools, now), &rows) })
-	return grants(rows), err
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("GrantsLive", tenant, tools, now), &live) })
+	return live, err
 }
 
 // Grant returns a grant, whether it can still be used or not. The error is NOT_FOUND when the tenant has no such grant.
 func (db *DB) Grant(ctx context.Context, tenant, id string) (jig.Grant, error) {
-	var row *grantRow
+	var row *jig.Grant
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("GrantGet", tenant, text(id)), &row) }); err != nil {
 		return jig.Grant{}, err
 	}
 	if row == nil {
 		return jig.Grant{}, noGrant(id)
 	}
-	return row.grant(), nil
+	return *row, nil
 }
 
 func noGrant(id string) error {
@@ -126,22 +87,21 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 		return nil, "", err
 	}
 	limit = page(limit)
-	var rows []grantRow
-	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Grants", tenant, from.At, from.ID, all, now, limit+1), &rows) }); err != nil {
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Grants", tenant, from.At, from.ID, all, now, limit+1), &found) }); err != nil {
 		return nil, "", err
 	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next, err = encodeCursor(grantCursor{rows[limit-1].CreatedAt, rows[limit-1].GrantID})
+	if len(found) > limit {
+		found = found[:limit]
+		next, err = encodeCursor(grantCursor{found[limit-1].CreatedAt, found[limit-1].ID})
 	}
-	return grants(rows), next, err
+	return found, next, err
 }
 
 // RevokeGrant ends a grant, so that it no longer covers calls, not even admitted ones that have not begun. It returns the revoked grant,
 // even when somebody else had already revoked it. The error is NOT_FOUND when there is no such grant, and NOT_PERMITTED when the token was
 // used for another request.
 func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error) {
-	var row *grantRow
+	var row *jig.Grant
 	err := db.transact(ctx, tenant, func(t *tx) error {
 		var use *tokenUse
 		first(t.queue("GrantLock", tenant, id), &row)
@@ -171,5 +131,5 @@ func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Princi
 	if err != nil {
 		return jig.Grant{}, err
 	}
-	return row.grant(), nil
+	return *row, nil
 }

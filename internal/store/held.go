@@ -18,7 +18,7 @@ type heldRow struct {
 // if no pause holds it back.
 func (db *DB) NoteHeld(ctx context.Context, tenant, id, callID string) error {
 	return db.transact(ctx, tenant, func(t *tx) error {
-		var paused []pauseRow
+		var paused []jig.Pause
 		var held *heldRow
 		list(t.queue("PausesOfSession", tenant, id), &paused)
 		first(t.queue("CallHeld", tenant, id, text(callID)), &held)
@@ -31,17 +31,17 @@ func (db *DB) NoteHeld(ctx context.Context, tenant, id, callID string) error {
 		}
 		by := holding(paused, tool)
 		switch {
-		case by == nil || callID != "" && (held == nil || held.HeldBy == by.key()):
+		case by == nil || callID != "" && (held == nil || held.HeldBy == pauseKey(by)):
 			return nil
-		case callID == "" && jig.PauseScope(by.Scope) == jig.PauseSession && by.Target == id:
+		case callID == "" && by.Scope == jig.PauseSession && by.Target == id:
 			return nil
 		}
-		data := details{"scope": by.Scope, "target": by.Target, "by": by.By, "claimed": by.Claimed, "reason": by.Reason}.json()
+		data := details{"scope": string(by.Scope), "target": by.Target, "by": by.By, "claimed": by.Claimed, "reason": by.Reason}.json()
 		var last *int64
 		if callID == "" {
-			value(t.queue("SessionHeldBy", tenant, id, by.key(), data), &last)
+			value(t.queue("SessionHeldBy", tenant, id, pauseKey(by), data), &last)
 		} else {
-			value(t.queue("CallHeldBy", tenant, id, callID, by.key(), data), &last)
+			value(t.queue("CallHeldBy", tenant, id, callID, pauseKey(by), data), &last)
 		}
 		if err := t.commit(ctx); err != nil {
 			return err
@@ -59,16 +59,16 @@ func (db *DB) HeldBack(ctx context.Context, tenant, id, callID string) (bool, er
 }
 
 // holding returns the first pause that holds back a call of a tool or, if tool is empty, a session's next pass.
-func holding(rows []pauseRow, tool string) *pauseRow {
-	for i := range rows {
-		if pausing(rows[i:i+1], tool) != "" {
-			return &rows[i]
+func holding(pauses []jig.Pause, tool string) *jig.Pause {
+	for i := range pauses {
+		if pausing(pauses[i:i+1], tool) != "" {
+			return &pauses[i]
 		}
 	}
 	return nil
 }
 
-// key identifies a pause. The same pause set again later has another key.
-func (r *pauseRow) key() string {
-	return r.Scope + ":" + r.Target + "@" + r.At.UTC().Format(time.RFC3339Nano)
+// pauseKey identifies a pause. The same pause set again later has another key.
+func pauseKey(p *jig.Pause) string {
+	return string(p.Scope) + ":" + p.Target + "@" + p.At.Format(time.RFC3339Nano)
 }

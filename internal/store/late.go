@@ -7,22 +7,13 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// settledRow is a row of the query SettledTake.
-type settledRow struct{ TenantID, SessionID, CallID, Frame string }
-
 // TakeSettled takes up to limit calls of all tenants that were settled late and whose workflow nobody has tried to tell for at least
 // age, by the database's clock. Only the tenant, session, id and frame of each call are set. A call is not handed out again before
 // age has passed; [DB.ToldSettled] removes it for good.
 func (db *DB) TakeSettled(ctx context.Context, age time.Duration, limit int) ([]jig.Call, error) {
-	var rows []settledRow
-	if err := db.once(ctx, "", func(t *tx) { list(t.queue("SettledTake", age, limit), &rows) }); err != nil {
-		return nil, err
-	}
-	calls := make([]jig.Call, len(rows))
-	for i, r := range rows {
-		calls[i] = jig.Call{Tenant: r.TenantID, SessionID: r.SessionID, ID: r.CallID, Frame: r.Frame}
-	}
-	return calls, nil
+	var settled []jig.Call
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("SettledTake", age, limit), &settled) })
+	return settled, err
 }
 
 // TakeRechecks takes up to limit tenants whose open approvals are to be checked again, because the people who may decide them have changed, each

@@ -11,17 +11,11 @@ import (
 
 // equalRow is a row of the query CallsEqual.
 type equalRow struct {
-	CallID    string
-	Pass      int
-	Tool      string
-	Version   string
-	Signature string
-	Status    string
-	Fence     int
-	InDoubt   bool
-	Error     []byte
-	Message   int
-	Answered  bool
+	jig.Call
+
+	Error    *jig.Error
+	Message  int
+	Answered bool
 }
 
 // EqualCalls returns the calls in other passes of the session that have one of the given signatures, oldest first. Calls that were
@@ -37,13 +31,7 @@ func (db *DB) EqualCalls(ctx context.Context, tenant, id string, pass int, signa
 	}
 	found := make([]ledger.Earlier, len(rows))
 	for i, r := range rows {
-		found[i] = ledger.Earlier{InDoubt: r.InDoubt, Message: r.Message, Answered: r.Answered, Call: jig.Call{
-			Tenant: tenant, SessionID: id, ID: r.CallID, Pass: r.Pass, Tool: r.Tool, Version: r.Version, Signature: r.Signature,
-			Status: jig.CallStatus(r.Status), Fence: r.Fence,
-		}}
-		if err := decode(r.Error, &found[i].Error); err != nil {
-			return nil, err
-		}
+		found[i] = ledger.Earlier{Call: r.Call, Error: r.Error, InDoubt: r.InDoubt, Message: r.Message, Answered: r.Answered}
 	}
 	return found, nil
 }
@@ -58,7 +46,7 @@ func (db *DB) Call(ctx context.Context, tenant, id, callID string) (jig.Call, er
 	if row == nil {
 		return jig.Call{}, noCall(id, callID)
 	}
-	return row.call()
+	return row.call(), nil
 }
 
 // Window returns the open calls of a pass: up to 100 that wait for a person and up to limit others, with the open approvals of the
@@ -78,18 +66,14 @@ func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (l
 	waiting, others := 0, 0
 	for i := range rows {
 		n, bound := &others, limit
-		if waits(rows[i].status()) {
+		if waits(rows[i].Status) {
 			n, bound = &waiting, maxWaiting
 		}
 		if *n++; *n > bound {
 			w.More = true
 			continue
 		}
-		call, err := rows[i].call()
-		if err != nil {
-			return ledger.Window{}, err
-		}
-		w.Calls = append(w.Calls, call)
+		w.Calls = append(w.Calls, rows[i].call())
 	}
 	w.Approvals, err = approvalsOf(w.Calls, open)
 	return w, err
@@ -103,9 +87,9 @@ func approvalsOf(list []jig.Call, open []approvalRow) (map[string]jig.Pending, e
 	}
 	approvals := map[string]jig.Pending{}
 	for i := range open {
-		if taken[open[i].CallID] {
+		if taken[open[i].Call] {
 			var err error
-			if approvals[open[i].CallID], err = open[i].pending(); err != nil {
+			if approvals[open[i].Call], err = open[i].pending(); err != nil {
 				return nil, err
 			}
 		}
@@ -126,7 +110,7 @@ func (db *DB) Admit(ctx context.Context, a ledger.Admission) error {
 		return err
 	}
 	return db.transact(ctx, a.Tenant, func(t *tx) error {
-		var status *string
+		var status *jig.Status
 		var known []string
 		value(t.queue("SessionStatus", a.Tenant, a.SessionID), &status)
 		column(t.queue("CallsKnown", a.Tenant, a.SessionID, ready.ids), &known)
@@ -138,7 +122,7 @@ func (db *DB) Admit(ctx context.Context, a ledger.Admission) error {
 			return noSession(a.SessionID)
 		case len(known) > 0:
 			return nil
-		case jig.Status(*status).Final():
+		case status.Final():
 			return sessionEndedAs(a.SessionID, *status)
 		}
 		t.admit(ready)
@@ -146,7 +130,7 @@ func (db *DB) Admit(ctx context.Context, a ledger.Admission) error {
 	})
 }
 
-func sessionEndedAs(session, status string) error {
+func sessionEndedAs(session string, status jig.Status) error {
 	return jig.Errorf(jig.CodeConflict, "session %q has ended (%s): no call can be admitted", session, status)
 }
 

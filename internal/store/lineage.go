@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // maxDelegated is the maximum number of sessions below a session that the session's view includes.
@@ -14,7 +15,7 @@ type delegatedRow struct {
 	SessionID string
 	ParentID  string
 	Via       string
-	Status    string
+	Status    jig.Status
 	Waiting   int
 	Busy      int
 	Held      int
@@ -27,9 +28,9 @@ type delegatedRow struct {
 type delegatedWaitRow struct {
 	SessionID string
 	Via       string
-	Waits     *string
+	Waits     []jig.Wait
 	Reason    *string
-	Model     *string
+	Model     *ledger.ModelWait
 }
 
 // delegatedApprovalRow is a row of the query DelegatedApprovals.
@@ -56,7 +57,7 @@ func quietChildren(rows []delegatedRow) map[string]int {
 func countChildren(rows []delegatedRow, holds func(r delegatedRow, below int) bool) map[string]int {
 	counts := map[string]int{}
 	for i := len(rows) - 1; i >= 0; i-- {
-		if r := rows[i]; jig.Status(r.Status) == jig.StatusWorking && holds(r, counts[r.SessionID]) {
+		if r := rows[i]; r.Status == jig.StatusWorking && holds(r, counts[r.SessionID]) {
 			counts[r.ParentID]++
 		}
 	}
@@ -128,28 +129,19 @@ func (db *DB) DoubtfulCalls(ctx context.Context, tenant, id string) (doubtful []
 }
 
 // waitsBelow adds to a view what the sessions below wait for.
-func waitsBelow(v *jig.SessionView, rows []delegatedWaitRow) error {
+func waitsBelow(v *jig.SessionView, rows []delegatedWaitRow) {
 	for _, r := range rows {
 		where := r.Via + ", in session " + r.SessionID + ": "
 		switch {
 		case r.Waits != nil:
-			var waits []jig.Wait
-			if err := decode([]byte(*r.Waits), &waits); err != nil {
-				return err
-			}
-			for _, w := range waits {
+			for _, w := range r.Waits {
 				w.Via, w.SessionID = r.Via, r.SessionID
 				v.Waits = append(v.Waits, w)
 			}
 		case r.Reason != nil:
 			v.Held = append(v.Held, where+*r.Reason)
 		default:
-			asked, err := modelWait(r.Model)
-			if err != nil {
-				return err
-			}
-			v.Held = append(v.Held, where+asked.String())
+			v.Held = append(v.Held, where+r.Model.String())
 		}
 	}
-	return nil
 }

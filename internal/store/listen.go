@@ -307,14 +307,14 @@ func (h *hub) readTenant(ctx context.Context, tenant string, topics []due) error
 	for i, d := range topics {
 		sessions[i], after[i] = d.topic.key.session, d.from
 	}
-	var rows []eventRow
+	var rows []jig.Event
 	err := h.db.once(ctx, tenant, func(t *tx) { list(t.queue("EventsOfSeveral", tenant, sessions, after, tailLength), &rows) })
 	if err != nil {
 		return err
 	}
 	found := map[string][]jig.Event{}
-	for i := range rows {
-		found[rows[i].SessionID] = append(found[rows[i].SessionID], rows[i].event())
+	for _, e := range rows {
+		found[e.SessionID] = append(found[e.SessionID], e)
 	}
 	for _, d := range topics {
 		h.deliver(d, found[d.topic.key.session])

@@ -188,55 +188,28 @@ func decodeCursor(s string, into any) error {
 	return nil
 }
 
-// openRow is a row of the query ApprovalsOpenEverywhere, and outcomeRow a row of ApprovalsDecidedEverywhere.
-type openRow struct {
-	Tenant, Kind string
-	Count        int64
-	Oldest       time.Time
-}
-
-type outcomeRow struct {
-	Tenant, Outcome string
-	Count           int64
-}
-
 // OpenApprovals counts the calls that wait for people, over all tenants.
 func (db *DB) OpenApprovals(ctx context.Context) ([]protocol.OpenCount, error) {
-	var rows []openRow
-	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsOpenEverywhere"), &rows) }); err != nil {
-		return nil, err
-	}
-	counts := make([]protocol.OpenCount, len(rows))
-	for i, r := range rows {
-		counts[i] = protocol.OpenCount{Tenant: r.Tenant, Kind: jig.PendingKind(r.Kind), Count: r.Count, Oldest: r.Oldest.UTC()}
-	}
-	return counts, nil
+	var counts []protocol.OpenCount
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsOpenEverywhere"), &counts) })
+	return counts, err
 }
 
 // Outcomes counts how approvals ended between two times, over all tenants.
 func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]protocol.OutcomeCount, error) {
-	var rows []outcomeRow
-	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsDecidedEverywhere", since, until), &rows) }); err != nil {
-		return nil, err
-	}
-	counts := make([]protocol.OutcomeCount, len(rows))
-	for i, r := range rows {
-		counts[i] = protocol.OutcomeCount{Tenant: r.Tenant, Outcome: protocol.ApprovalOutcome(r.Outcome), Count: r.Count}
-	}
-	return counts, nil
+	var counts []protocol.OutcomeCount
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsDecidedEverywhere", since, until), &counts) })
+	return counts, err
 }
-
-// paceRow is the row of the query ApprovalsPaceEverywhere.
-type paceRow struct{ P50, P90, P99, ExpiredShare float64 }
 
 // Pace returns how fast approvals were decided since a time, over all tenants.
 func (db *DB) Pace(ctx context.Context, since time.Time) (protocol.Pace, error) {
-	var row *paceRow
+	var row *protocol.Pace
 	err := db.once(ctx, "", func(t *tx) { first(t.queue("ApprovalsPaceEverywhere", since), &row) })
 	if err != nil || row == nil {
 		return protocol.Pace{}, err
 	}
-	return protocol.Pace(*row), nil
+	return *row, nil
 }
 
 // Now returns the time of the database's clock, which sets the times in its rows.
@@ -246,5 +219,5 @@ func (db *DB) Now(ctx context.Context) (time.Time, error) {
 	if err != nil || now == nil {
 		return time.Time{}, err
 	}
-	return now.UTC(), nil
+	return *now, nil
 }

@@ -21,5 +21,5 @@ func (db *DB) OlderCalls(ctx context.Context, tenant, id string, through, limit 
 	if status == nil {
 		return nil, noSession(id)
 	}
-	return calls(rows)
+	return calls(rows), nil
 }

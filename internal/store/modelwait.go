@@ -3,14 +3,13 @@ package store
 import (
 	"context"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
 // ModelWait returns why the latest request to a model failed, for the latest pass of a session or, if callID is not empty, for a call. It is nil
 // if none failed, or if the pass has its turn.
 func (db *DB) ModelWait(ctx context.Context, tenant, id, callID string) (*ledger.ModelWait, error) {
-	var found *string
+	var found *ledger.ModelWait
 	err := db.once(ctx, tenant, func(t *tx) {
 		if callID == "" {
 			value(t.queue("ModelWait", tenant, id), &found)
@@ -18,18 +17,7 @@ func (db *DB) ModelWait(ctx context.Context, tenant, id, callID string) (*ledger
 		}
 		value(t.queue("CallModelWait", tenant, id, callID), &found)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return modelWait(found)
-}
-
-func modelWait(stored *string) (*ledger.ModelWait, error) {
-	if stored == nil {
-		return nil, nil
-	}
-	var w ledger.ModelWait
-	return &w, decode([]byte(*stored), &w)
+	return found, err
 }
 
 // NoteModelWait records, with an event, that the model is asked again for the turn of a pass or by a call. Nothing is recorded if the session
@@ -53,11 +41,4 @@ func (db *DB) NoteModelWait(ctx context.Context, tenant, id string, w ledger.Mod
 	}
 	db.touched(tenant, id, last)
 	return nil
-}
-
-// waitsForModel adds to a view what the session waits for at its model's provider.
-func waitsForModel(v *jig.SessionView, w *ledger.ModelWait) {
-	if w != nil {
-		v.Held = append(v.Held, w.String())
-	}
 }

@@ -31,7 +31,7 @@ func (db *DB) MoveFrame(ctx context.Context, m plan.FrameMove) error {
 	}
 	return db.transact(ctx, m.Tenant, func(t *tx) error {
 		var moved *int64
-		var status *string
+		var status *jig.Status
 		var dropped []callRow
 		artifact := ""
 		if len(m.Whole) > 0 && m.Done {
@@ -53,7 +53,7 @@ func (db *DB) MoveFrame(ctx context.Context, m plan.FrameMove) error {
 		switch {
 		case moved == nil:
 			return t.notMoved(ctx, m)
-		case len(m.Calls) > 0 && jig.Status(*status).Final():
+		case len(m.Calls) > 0 && status.Final():
 			return sessionEndedAs(m.SessionID, *status)
 		}
 		return t.move(ctx, ready, dropped, entity)
@@ -110,7 +110,7 @@ func (db *DB) moving(m plan.FrameMove) (move, error) {
 
 // notMoved returns why the compare-and-set changed no row.
 func (t *tx) notMoved(ctx context.Context, m plan.FrameMove) error {
-	var row *frameRow
+	var row *plan.Frame
 	first(t.queue("FrameGet", m.Tenant, m.SessionID, m.CallID), &row)
 	if err := t.flush(ctx); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changi
 		const why = "its composition no longer needs it"
 		ids := make([]string, len(dropped))
 		for i := range dropped {
-			ids[i] = dropped[i].CallID
+			ids[i] = dropped[i].ID
 		}
 		if err := t.cancelCalls(ctx, dropped, l, why); err != nil {
 			return err

@@ -54,14 +54,13 @@ func (t *tx) notice(n jig.Notice) error {
 // noticeRow is a row of the query NoticesTake.
 type noticeRow struct {
 	TenantID string
-	Body     []byte
+	Body     jig.Notice
 }
 
-func (r noticeRow) notice() (jig.Notice, error) {
-	var n jig.Notice
-	err := decode(r.Body, &n)
+func (r noticeRow) notice() jig.Notice {
+	n := r.Body
 	n.Tenant = r.TenantID
-	return n, err
+	return n
 }
 
 // TakeNotices takes up to limit notices of all tenants whose deliveries are not open yet: those that have waited longest, in no
@@ -73,10 +72,7 @@ func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) (
 	}
 	notices := make([]jig.Notice, len(rows))
 	for i, r := range rows {
-		var err error
-		if notices[i], err = r.notice(); err != nil {
-			return nil, err
-		}
+		notices[i] = r.notice()
 	}
 	return notices, nil
 }
@@ -92,10 +88,10 @@ func (db *DB) OpenDeliveries(ctx context.Context, tenant, notice, settings strin
 
 // deliveryRow is a row of the query DeliveriesTake.
 type deliveryRow struct {
-	TenantID string
+	noticeRow
+
 	Target   string
 	Attempts int
-	Body     []byte
 }
 
 // TakeDeliveries takes up to limit due deliveries of all tenants, in no particular order. For each target it takes the delivery that has
@@ -114,11 +110,7 @@ func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay
 	}
 	taken := make([]outbox.Delivery, len(rows))
 	for i, r := range rows {
-		n, err := noticeRow{TenantID: r.TenantID, Body: r.Body}.notice()
-		if err != nil {
-			return nil, err
-		}
-		taken[i] = outbox.Delivery{Notice: n, Target: r.Target, Attempts: r.Attempts}
+		taken[i] = outbox.Delivery{Notice: r.notice(), Target: r.Target, Attempts: r.Attempts}
 	}
 	return taken, nil
 }

@@ -80,7 +80,7 @@ func (t *tx) observeCall(rows *locked, change approval.CallChange) {
 
 // became returns the fields of a call that an observer gets, with a new status and result, and without times.
 func (r *callRow) became(status jig.CallStatus, result *jig.ToolResult) jig.Call {
-	return jig.Call{SessionID: r.SessionID, ID: r.CallID, Tool: r.Tool, Child: r.Child, Fence: r.Fence, Status: status, Result: result}
+	return jig.Call{SessionID: r.SessionID, ID: r.ID, Tool: r.Tool, Child: r.Child, Fence: r.Fence, Status: status, Result: result}
 }
 
 // logCall writes the line of a call that has ended, or whose outcome is unknown, to the log.

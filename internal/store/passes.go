@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
@@ -15,10 +16,10 @@ func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (ledge
 	var ending, last *int64
 	var row *sessionRow
 	var answered *turnRow
-	var paused []pauseRow
+	var paused []jig.Pause
 	var turns []turnRow
 	var called []callRow
-	var messages []messageRow
+	var messages []chat.Message
 	var latest *int
 	err := db.transact(ctx, tenant, func(t *tx) error {
 		if pass > 1 {
@@ -43,20 +44,12 @@ func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (ledge
 		return ledger.Beginning{}, noSession(id)
 	}
 	db.touched(tenant, id, cmp.Or(last, ending))
-	b := ledger.Beginning{MessagePass: number(latest)}
-	if b.Session, err = row.session(); err != nil {
-		return ledger.Beginning{}, err
-	}
+	b := ledger.Beginning{Session: row.Session, MessagePass: number(latest), Exchanges: exchanges(turns, called, messages)}
 	b.Session.Paused = pausing(paused, "")
 	if answered != nil {
-		turn, err := answered.turn()
-		if err != nil {
-			return ledger.Beginning{}, err
-		}
-		b.Turn = &turn
+		b.Turn = &answered.Body
 	}
-	b.Exchanges, err = exchanges(turns, called, messages)
-	return b, err
+	return b, nil
 }
 
 func number(n *int) int {
@@ -111,7 +104,7 @@ func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, er
 		if err != nil {
 			return nil, err
 		}
-		return nil, sessionEndedAs(a.SessionID, string(session.Status))
+		return nil, sessionEndedAs(a.SessionID, session.Status)
 	case err != nil:
 		return nil, err
 	}
@@ -119,8 +112,7 @@ func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, er
 	if ended == nil {
 		return nil, nil // nil means that the session continues
 	}
-	end, err := ended.end()
-	return &end, err
+	return new(ended.end()), nil
 }
 
 // storeTurn stores a turn whose JSON is body, as an artifact if it is large.
@@ -151,19 +143,16 @@ func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (ledge
 	if row == nil {
 		return ledger.PassState{}, noSession(id)
 	}
-	state := ledger.PassState{Counts: counts(tally), Unread: *unread, MessagePass: number(messagePass)}
-	if state.Session, err = row.session(); err != nil {
-		return ledger.PassState{}, err
-	}
+	state := ledger.PassState{Session: row.Session, Counts: counts(tally), Unread: *unread, MessagePass: number(messagePass)}
 	if answered != nil {
-		state.Turn, err = answered.turn()
+		state.Turn = answered.Body
 	}
-	return state, err
+	return state, nil
 }
 
 // endedRow is a row of the query PassEndGet.
 type endedRow struct {
-	Body   []byte
+	Body   ledger.End
 	Answer []byte
 }
 
@@ -198,26 +187,21 @@ func (db *DB) EndPass(ctx context.Context, end ledger.End) (ledger.End, error) {
 	db.touched(end.Tenant, end.SessionID, last)
 	switch {
 	case ended != nil:
-		return ended.end()
+		return ended.end(), nil
 	case row == nil:
 		return ledger.End{}, noSession(end.SessionID)
 	}
-	session, err := row.session() // it ended in another way
-	return ledger.End{
-		Tenant: end.Tenant, SessionID: end.SessionID, Pass: end.Pass, Status: session.Status, Reason: session.Reason,
-		Answer: session.Answer, Error: session.Error,
-	}, err
+	return ledger.End{ // it ended in another way
+		Tenant: end.Tenant, SessionID: end.SessionID, Pass: end.Pass, Status: row.Status, Reason: row.Reason, Answer: row.Answer, Error: row.Error,
+	}, nil
 }
 
-func (r *endedRow) end() (ledger.End, error) {
-	var end ledger.End
-	if err := decode(r.Body, &end); err != nil {
-		return ledger.End{}, err
-	}
+func (r *endedRow) end() ledger.End {
+	end := r.Body
 	if r.Answer != nil {
 		end.Answer = string(r.Answer)
 	}
-	return end, nil
+	return end
 }
 
 // endPass queues the end of a pass. If unlessUnread is set, nothing happens while the session has messages that no turn has followed.

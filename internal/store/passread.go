@@ -15,7 +15,7 @@ func (db *DB) ReadPass(ctx context.Context, tenant, id string, pass, skip, limit
 	var row *sessionRow
 	var answered *turnRow
 	var at *time.Time
-	var messages []messageRow
+	var messages []chat.Message
 	var called []callRow
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
@@ -30,22 +30,9 @@ func (db *DB) ReadPass(ctx context.Context, tenant, id string, pass, skip, limit
 	if row == nil {
 		return ledger.PassRead{}, noSession(id)
 	}
-	read := ledger.PassRead{Exchange: chat.Exchange{Pass: pass}}
-	if read.Session, err = row.session(); err != nil {
-		return ledger.PassRead{}, err
-	}
+	read := ledger.PassRead{Session: row.Session, Exchange: chat.Exchange{Pass: pass, Messages: messages, Calls: calls(called)}}
 	if answered != nil {
-		turn, err := answered.turn()
-		if err != nil {
-			return ledger.PassRead{}, err
-		}
-		read.Exchange.Turn, read.TurnAt = &turn, utc(at)
+		read.Exchange.Turn, read.TurnAt = &answered.Body, at
 	}
-	for _, m := range messages {
-		read.Exchange.Messages = append(read.Exchange.Messages, chat.Message{
-			Role: chat.Role(m.Role), Text: m.Body, By: m.By, Pass: m.Pass, At: m.At.UTC(),
-		})
-	}
-	read.Exchange.Calls, err = calls(called)
-	return read, err
+	return read, nil
 }

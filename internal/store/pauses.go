@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
@@ -10,32 +9,12 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// pauseRow is a row of pauses that is still in force.
-type pauseRow struct {
-	Scope   string
-	Target  string
-	By      string
-	Claimed bool
-	Reason  string
-	At      time.Time
-}
-
-func pauses(rows []pauseRow) []jig.Pause {
-	var list []jig.Pause
-	for _, r := range rows {
-		list = append(list, jig.Pause{
-			Scope: jig.PauseScope(r.Scope), Target: r.Target, By: r.By, Claimed: r.Claimed, Reason: r.Reason, At: r.At.UTC(),
-		})
-	}
-	return list
-}
-
-// pausing returns the scope of the first pause that holds back a call of a tool, or "" when no pause does. rows are the pauses that
+// pausing returns the scope of the first pause that holds back a call of a tool, or "" when no pause does. pauses are those that
 // concern the call's session.
-func pausing(rows []pauseRow, tool string) jig.PauseScope {
-	for _, r := range rows {
-		if scope := jig.PauseScope(r.Scope); scope != jig.PauseTool || r.Target == tool {
-			return scope
+func pausing(pauses []jig.Pause, tool string) jig.PauseScope {
+	for _, p := range pauses {
+		if p.Scope != jig.PauseTool || p.Target == tool {
+			return p.Scope
 		}
 	}
 	return ""
@@ -110,7 +89,7 @@ func (db *DB) pausing(
 
 // Pauses lists the pauses in force in a tenant, oldest first, without those of budgets whose sessions have ended.
 func (db *DB) Pauses(ctx context.Context, tenant string) ([]jig.Pause, error) {
-	var rows []pauseRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Pauses", tenant, budget.Actor), &rows) })
-	return pauses(rows), err
+	var pauses []jig.Pause
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Pauses", tenant, budget.Actor), &pauses) })
+	return pauses, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/types"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,8 +40,9 @@ func goTypes(postgres string) []string {
 		return list
 	}
 	return map[string][]string{
-		"bool": {"bool"}, "bytea": {"[]byte"}, "float8": {"float64"}, "int4": {"int", "int32"}, "int8": {"int", "int64"},
-		"interval": {"time.Duration"}, "json": {"[]byte", "string", "document", "[]document"}, "jsonb": {"[]byte", "string", "document", "[]document"}, "text": {"string"}, "timestamptz": {"time.Time"},
+		"bool": {"bool"}, "bytea": {"[]byte", "document"}, "float8": {"float64"}, "int4": {"int", "int32"}, "int8": {"int", "int64"},
+		"interval": {"time.Duration"}, "json": {"[]byte", "string", "[]string", "document", "[]document"}, "jsonb": {"[]byte", "string", "[]string", "document", "[]document"},
+		"text": {"string"}, "timestamptz": {"time.Time"},
 	}[postgres]
 }
 
@@ -68,13 +70,25 @@ func goType(t types.Type) string {
 	return t.String()
 }
 
-// holdsNull reports whether a variable of a type can be set to null.
+// holdsNull reports whether a variable of a type can be set to null. A time is then zero.
 func holdsNull(t types.Type) bool {
+	if t.String() == "time.Time" {
+		return true
+	}
 	switch t.Underlying().(type) {
 	case *types.Pointer, *types.Slice, *types.Map:
 		return true
 	}
 	return false
+}
+
+// unstored lists the fields of domain types that no statement fills: the store or its callers set them, or they are not kept.
+func unstored() []string {
+	return []string{
+		"chat.Message.Sender", "jig.Call.Paused", "jig.Call.Result", "jig.Call.RetryOf", "jig.CallView.DurationMS", "jig.Grant.Ended",
+		"jig.Pending.NextAt", "jig.Pending.Via", "jig.Session.Paused", "jig.Session.TriggeredBy", "ledger.Origins.Calls", "ledger.Origins.Events",
+		"ledger.Origins.Messages", "ledger.Origins.More", "plan.Frame.Received", "plan.ReceivedEvent.Claimed", "protocol.SessionItem.ClientID",
+	}
 }
 
 // statement is a query as PostgreSQL describes it.
@@ -156,23 +170,26 @@ func TestQueries_FitTheirCallers(t *testing.T) {
 		require.True(t, literals[name], "no code runs the query %s", name)
 	}
 	var problems []string
-	excused := map[string]bool{}
+	excused, filled := map[string]bool{}, map[string]bool{}
 	for _, u := range code.uses() {
 		if _, skip := unchecked()[u.function]; skip {
 			excused[u.function] = true
 			continue
 		}
-		for _, p := range code.problems(u, statements) {
+		for _, p := range code.problems(u, statements, filled) {
 			problems = append(problems, fmt.Sprintf("%s: %s: %s", u.at, u.name, p))
 		}
 	}
 	slices.Sort(problems)
 	require.Empty(t, problems, "%s", strings.Join(problems, "\n"))
 	require.Len(t, excused, len(unchecked()), "unchecked names a function that runs no statement")
+	empty := slices.DeleteFunc(slices.Sorted(maps.Keys(filled)), func(field string) bool { return filled[field] })
+	require.Equal(t, unstored(), empty, "fields of domain types that no statement fills")
 }
 
-// problems says in what a use of a statement and the statement disagree.
-func (s *source) problems(u use, statements map[string]statement) []string {
+// problems says in what a use of a statement and the statement disagree. It adds the fields of domain types that the use reads to filled, with
+// whether the statement has a column for them.
+func (s *source) problems(u use, statements map[string]statement, filled map[string]bool) []string {
 	have, ok := statements[u.name]
 	if !ok {
 		return []string{"the statement is not known before the code runs"}
@@ -193,28 +210,32 @@ func (s *source) problems(u use, statements map[string]statement) []string {
 	if u.into == nil {
 		return list
 	}
-	return append(list, misfits(u, have.columns)...)
+	return append(list, misfits(u, have.columns, filled)...)
 }
 
 // misfits says in what the columns of a statement and the variable that receives them disagree.
-func misfits(u use, columns []column) []string {
-	fields := map[string]types.Type{}
+func misfits(u use, columns []column, filled map[string]bool) []string {
+	fields := map[string]rowField{}
 	record, isStruct := u.into.Underlying().(*types.Struct)
 	switch {
 	case u.reader == "list", u.reader == "first":
 		if !isStruct {
 			return []string{u.into.String() + " is not a struct"}
 		}
-		fields = fieldsOf(record)
+		fields = fieldsOf(u.into.String(), record)
 	case len(columns) != 1:
 		return []string{fmt.Sprintf("%d columns for one variable", len(columns))}
 	default:
-		fields[plain(columns[0].name)] = u.into
+		fields[plain(columns[0].name)] = rowField{kind: u.into}
 	}
 	var list []string
 	for _, c := range columns {
-		into, ok := fields[plain(c.name)]
+		field, ok := fields[plain(c.name)]
+		into := field.kind
 		delete(fields, plain(c.name))
+		if field.domain != "" {
+			filled[field.domain] = true
+		}
 		switch {
 		case !ok:
 			list = append(list, "no field takes the column "+c.name)
@@ -224,21 +245,37 @@ func misfits(u use, columns []column) []string {
 			list = append(list, fmt.Sprintf("the column %s can be null, and its variable is %s", c.name, into))
 		}
 	}
-	for name := range fields {
-		list = append(list, "no column for the field "+name)
+	for name, field := range fields {
+		if field.domain == "" {
+			list = append(list, "no column for the field "+name)
+		} else {
+			filled[field.domain] = filled[field.domain]
+		}
 	}
 	return list
 }
 
-// fieldsOf returns the types of a struct's fields by their names in lower case. Those of an embedded struct count as its own.
-func fieldsOf(record *types.Struct) map[string]types.Type {
-	fields := map[string]types.Type{}
+// rowField is a field that rows are read into. domain names it if its type belongs to a domain package: such a type may have fields that a statement
+// does not fill.
+type rowField struct {
+	kind   types.Type
+	domain string
+}
+
+// fieldsOf returns the fields of a struct type by their names in lower case. Those of an embedded struct count as its own, unless a later field has
+// the same name.
+func fieldsOf(name string, record *types.Struct) map[string]rowField {
+	fields := map[string]rowField{}
 	for field := range record.Fields() {
 		if inner, ok := field.Type().Underlying().(*types.Struct); ok && field.Embedded() {
-			maps.Copy(fields, fieldsOf(inner))
-		} else {
-			fields[strings.ToLower(field.Name())] = field.Type()
+			maps.Copy(fields, fieldsOf(field.Type().String(), inner))
+			continue
 		}
+		f := rowField{kind: field.Type()}
+		if domain, ok := strings.CutPrefix(name, "github.com/jig-run/"); ok {
+			f.domain = path.Base(domain) + "." + field.Name()
+		}
+		fields[strings.ToLower(field.Name())] = f
 	}
 	return fields
 }

@@ -13,7 +13,7 @@ import (
 type callsRead struct {
 	session *sessionRow
 	calls   []callRow
-	paused  []pauseRow
+	paused  []jig.Pause
 }
 
 // CallsOf returns a session and the given calls, each with the pause that holds it back, if any. It returns NOT_FOUND when there is no
@@ -34,21 +34,15 @@ func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig
 	if read.session == nil {
 		return jig.Session{}, nil, noSession(id)
 	}
-	s, err := read.session.session()
-	if err != nil {
-		return jig.Session{}, nil, err
-	}
-	var rows []callRow
-	for _, row := range read.calls {
-		if slices.Contains(ids, row.CallID) {
-			rows = append(rows, row)
+	some := []jig.Call{}
+	for i := range read.calls {
+		if slices.Contains(ids, read.calls[i].ID) {
+			c := read.calls[i].call()
+			c.Paused = pausing(read.paused, c.Tool)
+			some = append(some, c)
 		}
 	}
-	some, err := calls(rows)
-	for i := range some {
-		some[i].Paused = pausing(read.paused, some[i].Tool)
-	}
-	return s, some, err
+	return read.session.Session, some, nil
 }
 
 // TryQuick notes that the first attempts of calls begin before they are reserved. The note survives the death of the worker, not that of the

@@ -10,22 +10,6 @@ import (
 	"github.com/jig-run/jig/internal/ratelimit"
 )
 
-// rateRow is a row of the query RateStates.
-type rateRow struct {
-	NextAt, Now    time.Time
-	Ahead, Running int
-	Since          *time.Time
-	Queued, Runs   bool
-}
-
-func (r rateRow) state() ratelimit.State {
-	s := ratelimit.State{Now: r.Now, Next: r.NextAt, Ahead: r.Ahead, Running: r.Running, Queued: r.Queued, Runs: r.Runs}
-	if r.Since != nil {
-		s.Since = *r.Since
-	}
-	return s
-}
-
 // rateColumns are buckets as columns.
 type rateColumns struct {
 	documents, limits, keys []string
@@ -66,23 +50,19 @@ func (db *DB) AskRateLimits(ctx context.Context, r ratelimit.Request) (answer ra
 func (t *tx) rateStates(ctx context.Context, r ratelimit.Request) ([]ratelimit.State, error) {
 	var all rateColumns
 	var locked []string
-	var rows []rateRow
+	var states []ratelimit.State
 	for _, c := range r.Claims {
 		all.add(c.Bucket)
 	}
 	t.queue("RateBucketsEnsure", t.tenant, all.documents, all.limits, all.keys)
 	column(t.queue("RateBucketsLock", t.tenant, all.documents, all.limits, all.keys), &locked)
 	t.queue("RateCallsEnded", t.tenant, all.documents, all.limits, all.keys)
-	list(t.queue("RateStates", t.tenant, all.documents, all.limits, all.keys, r.SessionID, r.CallID), &rows)
+	list(t.queue("RateStates", t.tenant, all.documents, all.limits, all.keys, r.SessionID, r.CallID), &states)
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
-	if len(locked) != len(r.Claims) || len(rows) != len(r.Claims) { // the sweeper has just deleted one
+	if len(locked) != len(r.Claims) || len(states) != len(r.Claims) { // the sweeper has just deleted one
 		return nil, jig.Errorf(jig.CodeUnavailable, "a rate limit is being cleaned up")
-	}
-	states := make([]ratelimit.State, len(rows))
-	for i, row := range rows {
-		states[i] = row.state()
 	}
 	return states, nil
 }

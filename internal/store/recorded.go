@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -18,24 +17,18 @@ const (
 
 // recordedRow is a row of the query CallsRecorded.
 type recordedRow struct {
-	SessionID, CallID, Frame string
-	Pass, Ordinal            int
-	Tool, Version            string
-	Write                    bool
-	Input                    []byte
-	Verdict, Status          string
-	CreatedAt                time.Time
-	Flow                     []byte
-	AgentName                string
-	AgentVersion             string
-	Registered               bool
-	RootAgent, ParentAgent   string
-	Depth                    int
-	Source                   string
-	Principal                []byte
-	Task                     string
-	SessionInput             []byte
-	Writes                   int
+	jig.Call
+
+	AgentName              string
+	AgentVersion           string
+	Registered             bool
+	RootAgent, ParentAgent string
+	Depth                  int
+	Source                 jig.Source
+	Principal              jig.Principal
+	Task                   string
+	SessionInput           json.RawMessage
+	Writes                 int
 }
 
 // recordedCursor is the position where a page of recorded calls ended.
@@ -66,30 +59,22 @@ func (db *DB) RecordedCalls(
 	}
 	recorded = make([]ledger.RecordedCall, len(rows))
 	for i := range rows {
-		if recorded[i], err = rows[i].recorded(tenant); err != nil {
-			return nil, "", err
-		}
+		recorded[i] = rows[i].recorded()
 	}
 	if len(rows) > 0 { // a page may be short because of its bytes, so only an empty one is the end
 		end := rows[len(rows)-1]
-		next, err = encodeCursor(recordedCursor{end.SessionID, end.CallID})
+		next, err = encodeCursor(recordedCursor{end.SessionID, end.ID})
 	}
 	return recorded, next, err
 }
 
-func (r *recordedRow) recorded(tenant string) (ledger.RecordedCall, error) {
-	c := ledger.RecordedCall{
-		Call: jig.Call{
-			Tenant: tenant, SessionID: r.SessionID, ID: r.CallID, Frame: r.Frame, Pass: r.Pass, Ordinal: r.Ordinal, Tool: r.Tool,
-			Version: r.Version, Write: r.Write, Input: r.Input, Verdict: jig.Verdict(r.Verdict), Status: jig.CallStatus(r.Status),
-			CreatedAt: r.CreatedAt.UTC(),
-		},
+func (r *recordedRow) recorded() ledger.RecordedCall {
+	return ledger.RecordedCall{
+		Call: r.Call,
 		Session: jig.Session{
-			Tenant: tenant, ID: r.SessionID, Task: r.Task, Input: json.RawMessage(r.SessionInput), Pass: r.Pass, Writes: r.Writes,
+			Tenant: r.Tenant, ID: r.SessionID, Task: r.Task, Input: r.SessionInput, Pass: r.Pass, Writes: r.Writes, Principal: r.Principal,
 			Agent:     jig.Agent{Name: r.AgentName, Version: r.AgentVersion, Registered: r.Registered},
-			RootAgent: r.RootAgent, ParentAgent: r.ParentAgent, Depth: r.Depth, Source: jig.Source(r.Source),
+			RootAgent: r.RootAgent, ParentAgent: r.ParentAgent, Depth: r.Depth, Source: r.Source,
 		},
 	}
-	err := errors.Join(decode(r.Principal, &c.Session.Principal), decode(r.Flow, &c.Call.Flow))
-	return c, err
 }

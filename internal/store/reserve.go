@@ -31,7 +31,7 @@ func (db *DB) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Rese
 		}
 		if begun != nil {
 			db.touched(r.Tenant, r.SessionID, &begun.LastSeq)
-			return reservation(ledger.ReserveRun, &begun.callRow)
+			return reservation(ledger.ReserveRun, &begun.callRow), nil
 		}
 	}
 	var answer ledger.Reservation
@@ -50,15 +50,14 @@ func (db *DB) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Rese
 		if err != nil {
 			return err
 		}
-		answer, err = reservation(outcome, rows.now())
-		return err
+		answer = reservation(outcome, rows.now())
+		return nil
 	})
 	return answer, err
 }
 
-func reservation(outcome ledger.ReserveOutcome, row *callRow) (ledger.Reservation, error) {
-	call, err := row.call()
-	return ledger.Reservation{Outcome: outcome, Call: call, Fence: row.Fence, InDoubt: row.InDoubt}, err
+func reservation(outcome ledger.ReserveOutcome, row *callRow) ledger.Reservation {
+	return ledger.Reservation{Outcome: outcome, Call: row.call(), Fence: row.Fence, InDoubt: row.InDoubt}
 }
 
 // reserve applies the rules to a call whose rows are locked, and saves what changes.
@@ -87,10 +86,7 @@ func (t *tx) reserve(ctx context.Context, r ledger.ReserveRequest, rows *locked)
 
 // useGrant counts one use of a grant for a contract with the given meaning. It returns nil when the grant covers no further call.
 func (t *tx) useGrant(ctx context.Context, id, meaning string) (*jig.Grant, error) {
-	var row *grantRow
-	first(t.queue("GrantUse", t.tenant, id, meaning), &row)
-	if err := t.flush(ctx); err != nil || row == nil {
-		return nil, err
-	}
-	return new(row.grant()), nil
+	var used *jig.Grant
+	first(t.queue("GrantUse", t.tenant, id, meaning), &used)
+	return used, t.flush(ctx)
 }

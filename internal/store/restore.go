@@ -63,7 +63,7 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 		}
 		ids := make([]string, len(open))
 		for i := range open {
-			ids[i] = open[i].CallID
+			ids[i] = open[i].ID
 		}
 		var compositions []string
 		column(t.queue("CompositionsNotBegun", tenant, session, ids), &compositions)
@@ -75,16 +75,16 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 		l := &log{}
 		for i := range open {
 			row := &open[i]
-			change := ledger.MarkRestored(row.ledger(tenant), slices.Contains(compositions, row.CallID))
+			change := ledger.MarkRestored(row.ledger(tenant), slices.Contains(compositions, row.ID))
 			if !change.Changes() {
 				continue
 			}
-			ids = append(ids, row.CallID)
+			ids = append(ids, row.ID)
 			if change.Raises > 0 {
-				asked = append(asked, row.CallID)
+				asked = append(asked, row.ID)
 			}
 			marked = append(marked, Restored{
-				Tenant: tenant, SessionID: session, Call: row.CallID, Tool: row.Tool, Status: row.status(), Asks: change.Raises > 0,
+				Tenant: tenant, SessionID: session, Call: row.ID, Tool: row.Tool, Status: row.Status, Asks: change.Raises > 0,
 			})
 			l.take(change.Transition)
 		}

@@ -2,19 +2,10 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/vouch"
 )
-
-// serverKeyRow is a row of the query ServerKeys.
-type serverKeyRow struct {
-	KeyID       string
-	Certificate string
-	CreatedAt   time.Time
-	RevokedAt   *time.Time
-}
 
 // PutServerKey stores the key of a server with its certificate. A key that is stored already stays as it is. Only the server's role may do so.
 func (db *DB) PutServerKey(ctx context.Context, id, certificate string) error {
@@ -23,15 +14,9 @@ func (db *DB) PutServerKey(ctx context.Context, id, certificate string) error {
 
 // ServerKeys returns the keys of all servers, the oldest first, including those that are no longer valid.
 func (db *DB) ServerKeys(ctx context.Context) ([]vouch.Stored, error) {
-	var rows []serverKeyRow
-	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ServerKeys"), &rows) }); err != nil {
-		return nil, err
-	}
-	keys := make([]vouch.Stored, len(rows))
-	for i, r := range rows {
-		keys[i] = vouch.Stored{ID: r.KeyID, Certificate: r.Certificate, CreatedAt: r.CreatedAt.UTC(), RevokedAt: utc(r.RevokedAt)}
-	}
-	return keys, nil
+	var keys []vouch.Stored
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("ServerKeys"), &keys) })
+	return keys, err
 }
 
 // RevokeServerKey ends the key of a server: nothing that it signed counts any more. The error is NOT_FOUND if there is no such key.

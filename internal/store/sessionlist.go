@@ -29,26 +29,13 @@ type sessionCursor struct {
 
 // listedSessionRow is a row of the query SessionsListed.
 type listedSessionRow struct {
-	SessionID   string
-	AgentName   string
-	Tool        string
-	Status      string
-	Pass        int
-	Task        string
-	Input       []byte
-	RequestedBy string
-	Source      string
-	ParentID    string
-	ParentCall  string
-	Reason      string
-	Error       []byte
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-	Waiting     int
-	Busy        int
-	Held        int
-	Nested      bool
-	Paused      bool
+	protocol.SessionItem
+
+	Input      []byte
+	Error      *jig.Error
+	Busy, Held int
+	Nested     bool
+	Paused     bool
 }
 
 // ListSessions lists the sessions of a tenant that match a filter, the newest first, after a cursor ("" for the first page); next is "" at
@@ -158,9 +145,7 @@ func (db *DB) listSessions(
 	}
 	items = make([]protocol.SessionItem, len(rows))
 	for i := range rows {
-		if items[i], err = rows[i].item(below[i]); err != nil {
-			return nil, false, err
-		}
+		items[i] = rows[i].item(below[i])
 	}
 	return items, more, nil
 }
@@ -185,18 +170,11 @@ func (db *DB) delegatedOf(ctx context.Context, tenant string, rows []listedSessi
 	return below, err
 }
 
-func (r *listedSessionRow) item(below []delegatedRow) (protocol.SessionItem, error) {
-	item := protocol.SessionItem{
-		SessionID: r.SessionID, ClientID: jig.ClientID(r.SessionID), Agent: r.AgentName, Tool: r.Tool, Status: jig.Status(r.Status), Pass: r.Pass,
-		Task: jig.Cut(r.Task, listedBytes), Input: listedInput(r.Input), RequestedBy: r.RequestedBy, Source: jig.Source(r.Source),
-		ParentID: r.ParentID, ParentCall: r.ParentCall, Waiting: r.Waiting, Reason: r.Reason, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}
-	var failure *jig.Error
-	if err := decode(r.Error, &failure); err != nil {
-		return item, err
-	}
-	if failure != nil {
-		item.Error = jig.Cut(string(failure.Code)+": "+failure.Message, listedBytes)
+func (r *listedSessionRow) item(below []delegatedRow) protocol.SessionItem {
+	item := r.SessionItem
+	item.ClientID, item.Task, item.Input = jig.ClientID(r.SessionID), jig.Cut(r.Task, listedBytes), listedInput(r.Input)
+	if e := r.Error; e != nil {
+		item.Error = jig.Cut(string(e.Code)+": "+e.Message, listedBytes)
 	}
 	for _, d := range below {
 		item.Waiting += d.Waiting
@@ -204,7 +182,7 @@ func (r *listedSessionRow) item(below []delegatedRow) (protocol.SessionItem, err
 	if item.Status == jig.StatusWorking && onlyPeople(r.Waiting, r.Busy, r.Held, idleChildren(below)[r.SessionID], r.Paused) {
 		item.Status = jig.StatusInputRequired
 	}
-	return item, nil
+	return item
 }
 
 // listedInput returns the beginning of an input as text; "" if there is none or it is empty.

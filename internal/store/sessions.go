@@ -42,7 +42,7 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 	if err != nil {
 		return jig.Session{}, err
 	}
-	return row.session()
+	return row.Session, nil
 }
 
 // CreateCall stores the session of a single call: the session, its only pass and the turn that asks for the call. If the session already
@@ -91,7 +91,7 @@ func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (ji
 			return jig.Session{}, err
 		}
 	}
-	return row.session()
+	return row.Session, nil
 }
 
 func sessionColumns(s jig.Session) ([]any, error) {
@@ -158,7 +158,7 @@ func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, erro
 	if row == nil {
 		return jig.Session{}, noSession(id)
 	}
-	return row.session()
+	return row.Session, nil
 }
 
 // SaveSummary stores the summary that replaces the passes up to through. It never replaces a later summary by an earlier one.

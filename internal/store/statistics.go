@@ -25,13 +25,6 @@ type decidedStatisticsRow struct {
 	Seconds                                                      []float64
 }
 
-// reviewerRow is a row of the query StatisticsReviewers.
-type reviewerRow struct {
-	By                      string
-	Approved, Denied, Votes int
-	Median                  float64
-}
-
 // Statistics returns statistics on a tenant's approvals: those that wait now, and those decided since a time. It lists at most 500 people
 // and 500 tools, the busiest of each.
 func (db *DB) Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
@@ -41,7 +34,7 @@ func (db *DB) Statistics(ctx context.Context, tenant string, since time.Time) (p
 	}
 	var open *openStatisticsRow
 	var decided []decidedStatisticsRow
-	var reviewers []reviewerRow
+	var reviewers []protocol.ReviewerStats
 	err = db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("StatisticsOpen", tenant, now), &open)
 		list(t.queue("StatisticsDecided", tenant, since), &decided)
@@ -51,17 +44,14 @@ func (db *DB) Statistics(ctx context.Context, tenant string, since time.Time) (p
 		return protocol.ApprovalStats{}, err
 	}
 	f := protocol.ApprovalStats{
-		Since: since.UTC(), At: now, Reviewers: make([]protocol.ReviewerStats, len(reviewers)), Tools: []protocol.ToolStats{},
+		Since: since.UTC(), At: now, Reviewers: reviewers, Tools: []protocol.ToolStats{},
 		Open: protocol.OpenStats{Kinds: map[jig.PendingKind]int{}}, Decided: protocol.DecidedStats{Outcomes: map[protocol.ApprovalOutcome]int{}},
 	}
 	if open != nil && open.Count > 0 {
-		f.Open.Count, f.Open.Oldest, f.Open.Age = open.Count, open.Oldest.UTC(), spread(open.Age)
+		f.Open.Count, f.Open.Oldest, f.Open.Age = open.Count, open.Oldest, spread(open.Age)
 		keep(f.Open.Kinds, jig.PendingApproval, open.Approvals)
 		keep(f.Open.Kinds, jig.PendingReconcile, open.Reconciles)
 		keep(f.Open.Kinds, jig.PendingQuestion, open.Questions)
-	}
-	for i, r := range reviewers {
-		f.Reviewers[i] = protocol.ReviewerStats(r)
 	}
 	for _, r := range decided {
 		if r.Tool == "" {

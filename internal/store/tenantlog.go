@@ -19,7 +19,8 @@ type place struct {
 
 // placedRow is a row of the query EventsInOrder.
 type placedRow struct {
-	eventRow
+	jig.Event
+
 	Written int64
 }
 
@@ -62,7 +63,7 @@ func (db *DB) TenantEvents(ctx context.Context, tenant, after string, limit int)
 	}
 	for i := range rows {
 		r := &rows[i]
-		page.Events[i].Event = r.event()
+		page.Events[i].Event = r.Event
 		if page.Events[i].Cursor, err = encodeCursor(place{r.Written, r.SessionID, r.Seq}); err != nil {
 			return page, err
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
@@ -55,7 +54,7 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 		return chat.Turn{}, err
 	}
 	db.touched(tenant, id, last)
-	return saved.turn()
+	return saved.Body, nil
 }
 
 // remarks returns the events of a turn: that it may not be complete, and what the model said beside its calls. The text of a turn without calls
@@ -111,20 +110,11 @@ func messageDetails(m chat.Message) []byte {
 	return details{"role": string(m.Role), "by": m.By, "text": shown, "truncated": len(shown) < len(m.Text)}.json()
 }
 
-// messageRow is a row of messages.
-type messageRow struct {
-	Role string
-	Body string
-	By   string
-	Pass int
-	At   time.Time
-}
-
 // exchanges combines turns, calls and messages, each of which is sorted by pass.
 //
 // A message that arrived during pass n comes before the turn of pass n+1, so that it is never placed before a turn that did not see it.
 // Messages that no turn has followed come in trailing exchanges without a turn: for the running pass and the one after it.
-func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]chat.Exchange, error) {
+func exchanges(turns []turnRow, rows []callRow, messages []chat.Message) []chat.Exchange {
 	var all []chat.Exchange
 	at := map[int]int{}
 	of := func(pass int) *chat.Exchange {
@@ -136,27 +126,17 @@ func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]chat.E
 		}
 		return &all[i]
 	}
-	for _, r := range turns {
-		turn, err := r.turn()
-		if err != nil {
-			return nil, err
-		}
-		of(r.Pass).Turn = &turn
+	for i := range turns {
+		of(turns[i].Pass).Turn = &turns[i].Body
 	}
 	for i := range rows {
-		call, err := rows[i].call()
-		if err != nil {
-			return nil, err
-		}
-		x := of(call.Pass)
-		x.Calls = append(x.Calls, call)
+		x := of(rows[i].Pass)
+		x.Calls = append(x.Calls, rows[i].call())
 	}
 	for _, m := range messages {
 		x := of(m.Pass + 1)
-		x.Messages = append(x.Messages, chat.Message{
-			Role: chat.Role(m.Role), Text: m.Body, By: m.By, Pass: m.Pass, At: m.At.UTC(),
-		})
+		x.Messages = append(x.Messages, m)
 	}
 	slices.SortStableFunc(all, func(a, b chat.Exchange) int { return a.Pass - b.Pass })
-	return all, nil
+	return all
 }

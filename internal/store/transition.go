@@ -43,8 +43,8 @@ func (r locked) ledger(tenant string) ledger.State {
 func (r *callRow) ledger(tenant string) ledger.State {
 	return ledger.State{
 		State:   approval.State{Tenant: tenant, SessionID: r.SessionID, Call: new(r.facts())},
-		Version: r.Version, Verdict: jig.Verdict(r.Verdict), Idempotent: r.Idempotent, Attempt: r.Attempt, Now: time.Now(),
-		FailedAt: r.failedAt(), Failures: r.Failures, Tried: r.Tried,
+		Version: r.Version, Verdict: r.Verdict, Idempotent: r.Idempotent, Attempt: r.Attempt, Now: time.Now(),
+		FailedAt: r.FailedAt, Failures: r.Failures, Tried: r.Tried,
 	}
 }
 
@@ -59,7 +59,7 @@ func (r locked) now() *callRow {
 // facts returns the columns that the rules of approvals read.
 func (r *callRow) facts() approval.Call {
 	return approval.Call{
-		ID: r.CallID, ProviderID: r.ProviderID, Tool: r.Tool, Pass: r.Pass, Status: r.status(), Input: r.Input, Digest: r.Digest, PolicyVersion: r.PolicyVersion,
+		ID: r.ID, ProviderID: r.ProviderID, Tool: r.Tool, Pass: r.Pass, Status: r.Status, Input: r.Input, Digest: r.Digest, PolicyVersion: r.PolicyVersion,
 		EditedBy: r.EditedBy, Fence: r.Fence, Write: r.Write, InDoubt: r.InDoubt,
 	}
 }
@@ -73,11 +73,9 @@ func (r *approvalRow) record() (*approval.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := &approval.Record{Pending: p, Status: r.status(), ApprovedDigest: r.ApprovedDigest, DecidedBy: r.DecidedBy, Claimed: r.Claimed}
-	if r.NoticedAt != nil {
-		record.NoticedAt = r.NoticedAt.UTC()
-	}
-	return record, nil
+	return &approval.Record{
+		Pending: p, Status: r.Status, ApprovedDigest: r.ApprovedDigest, DecidedBy: r.DecidedBy, Claimed: r.Claimed, NoticedAt: r.NoticedAt,
+	}, nil
 }
 
 // readable returns the approval as the rules see it; nil if there is no row. It also works if somebody has made the votes, delegations or
@@ -88,8 +86,8 @@ func (r *approvalRow) readable() *approval.Record {
 		return record
 	}
 	shown := r.shown()
-	return &approval.Record{Status: r.status(), Claimed: true, Pending: jig.Pending{
-		Digest: r.Digest, Summary: shown.Summary, Reasons: shown.Reasons, Input: shown.Input, Truncated: shown.Truncated, Grant: r.GrantID,
+	return &approval.Record{Status: r.Status, Claimed: true, Pending: jig.Pending{
+		Digest: r.Digest, Summary: shown.Summary, Reasons: shown.Reasons, Input: shown.Input, Truncated: shown.Truncated, Grant: r.Grant,
 	}}
 }
 
@@ -158,7 +156,7 @@ func (t *tx) save(rows *locked, s approval.State, change approval.Transition, l 
 
 // endApproval ends an open approval, or voids one that was granted.
 func (t *tx) endApproval(row *approvalRow, o approval.Outcome) error {
-	if row.status() == approval.Approved || row.status() == approval.Consumed {
+	if row.Status == approval.Approved || row.Status == approval.Consumed {
 		t.queue("ApprovalVoid", t.tenant, row.ID, o.Reason)
 		return nil
 	}
@@ -184,7 +182,7 @@ func (t *tx) endApproval(row *approvalRow, o approval.Outcome) error {
 
 // changeCall changes the call of an approval. A result that is too large for the row is stored as artifact.
 func (t *tx) changeCall(rows *locked, c approval.CallChange, artifact string) error {
-	id := rows.call.CallID
+	id := rows.call.ID
 	switch {
 	case c.InDoubt != nil:
 		var failed *time.Time
@@ -232,7 +230,7 @@ func (t *tx) editCall(rows *locked, e jig.Call) error {
 	if err != nil {
 		return err
 	}
-	t.queue("CallEdit", t.tenant, rows.session, rows.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
+	t.queue("CallEdit", t.tenant, rows.session, rows.call.ID, e.Input, e.Digest, e.Version, e.PolicyVersion,
 		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy),
 		optional([]byte(flow)), e.ReadsPrivate, e.ReadsUntrusted, optional(preview))
 	return nil
@@ -240,7 +238,7 @@ func (t *tx) editCall(rows *locked, e jig.Call) error {
 
 // saveCall queues everything that a transition of the ledger changes.
 func (t *tx) saveCall(rows *locked, s ledger.State, change ledger.Transition, l *log) error {
-	id := rows.call.CallID
+	id := rows.call.ID
 	if a := change.Begins; a != nil {
 		first(t.queue("CallStart", t.tenant, rows.session, id, a.ID, text(a.Child), a.InDoubt), &rows.changed)
 		t.observe(func(o Observer) { o.CallStarted(rows.call.Tool, rows.call.Fence+1) })
@@ -279,7 +277,7 @@ func (t *tx) readmit(rows *locked, c jig.Call) error {
 	if err != nil {
 		return err
 	}
-	first(t.queue("CallReadmit", t.tenant, rows.session, rows.call.CallID, c.Version, c.Write, c.Idempotent, c.Digest, c.PolicyVersion,
+	first(t.queue("CallReadmit", t.tenant, rows.session, rows.call.ID, c.Version, c.Write, c.Idempotent, c.Digest, c.PolicyVersion,
 		c.Verdict, optional([]byte(reasons)), c.Status, columns.body, columns.summary, columns.err, c.Signature, text(c.ConcurrencyKey),
 		c.Input, c.ReadsPrivate, c.ReadsUntrusted, optional([]byte(flow)), optional(preview), c.Previews), &rows.changed)
 	return nil

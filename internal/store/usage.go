@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/protocol"
@@ -15,9 +14,9 @@ const maxUsage = 500
 
 // usageRow is a row of the query UsageGrouped.
 type usageRow struct {
-	Agent, Model, Tool, Day                                             string
-	Requests, Calls                                                     int64
-	InputTokens, OutputTokens, CacheReadTokens, CacheCreateTokens, Cost int64
+	protocol.UsageRow
+
+	Cost budget.Money
 }
 
 // Usage returns what a tenant's sessions used, grouped and filtered as requested; at most 500 rows.
@@ -25,7 +24,7 @@ func (db *DB) Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.Us
 	var rows []usageRow
 	until := r.Until
 	if until.IsZero() {
-		until = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+		until = farFuture
 	}
 	by := slices.Clone(r.By)
 	if by == nil {
@@ -36,11 +35,8 @@ func (db *DB) Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.Us
 	})
 	usage := make([]protocol.UsageRow, len(rows))
 	for i, u := range rows {
-		usage[i] = protocol.UsageRow{
-			Agent: u.Agent, Model: u.Model, Tool: u.Tool, Day: u.Day, Requests: u.Requests, Calls: u.Calls, InputTokens: u.InputTokens,
-			OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens, CacheCreateTokens: u.CacheCreateTokens,
-			Cost: json.Number(budget.Money(u.Cost).String()),
-		}
+		usage[i] = u.UsageRow
+		usage[i].Cost = json.Number(u.Cost.String())
 	}
 	return usage, err
 }

@@ -17,28 +17,19 @@ const (
 
 // callViewRow is a row of the query CallViews.
 type callViewRow struct {
-	CallID     string
-	Tool       string
-	Status     string
-	Summary    string
-	Error      []byte
-	Child      string
-	StartedAt  *time.Time
-	FinishedAt *time.Time
-	ModelWait  *string
+	jig.CallView
+
+	StartedAt, FinishedAt *time.Time
+	ModelWait             *ledger.ModelWait
 }
 
-func (r *callViewRow) view() (jig.CallView, error) {
-	v := jig.CallView{Call: r.CallID, Tool: r.Tool, Status: jig.CallStatus(r.Status), Summary: r.Summary, Child: r.Child}
+func (r *callViewRow) view() jig.CallView {
+	v := r.CallView
 	v.DurationMS = jig.Call{StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}.Duration().Milliseconds()
-	if err := decode(r.Error, &v.Error); err != nil {
-		return v, err
+	if r.ModelWait != nil {
+		v.Summary = "waits: " + r.ModelWait.String()
 	}
-	wait, err := modelWait(r.ModelWait)
-	if wait != nil {
-		v.Summary = "waits: " + wait.String()
-	}
-	return v, err
+	return v
 }
 
 // SessionView returns a session with its pending approvals and its latest calls (at most 500 of each), in the order in which they were
@@ -50,13 +41,13 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var latest []callViewRow
 	var tally []countRow
 	var held, stuck *int
-	var waits [][]byte
-	var paused []pauseRow
+	var waits [][]jig.Wait
+	var paused []jig.Pause
 	var delegated []delegatedRow
 	var below []delegatedApprovalRow
 	var belowWaits []delegatedWaitRow
 	var waiting []rateWaitingRow
-	var model *string
+	var model *ledger.ModelWait
 	err := db.snapshot(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
@@ -78,14 +69,11 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	if row == nil {
 		return jig.SessionView{}, noSession(id)
 	}
-	s, err := row.session()
-	if err != nil {
-		return jig.SessionView{}, err
-	}
+	s := row.Session
 	v := jig.SessionView{
 		SessionID: s.ID, Agent: s.Agent.Name, Status: s.Status, Pass: s.Pass, Calls: make([]jig.CallView, len(latest)),
 		Answer: s.Answer, AnswerArtifact: row.AnswerArtifact, Reason: s.Reason, Error: s.Error, Counts: counts(tally),
-		Tokens: s.Tokens, Todo: s.Todo, Paused: pauses(paused), UpdatedAt: s.UpdatedAt,
+		Tokens: s.Tokens, Todo: s.Todo, Paused: paused, UpdatedAt: s.UpdatedAt,
 	}
 	if v.Pending, err = pendings(open); err != nil {
 		return jig.SessionView{}, err
@@ -97,31 +85,18 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	v.Pending = append(v.Pending, elsewhere[:min(len(elsewhere), maxViewPending-len(v.Pending))]...)
 	slices.Reverse(latest)
 	for i := range latest {
-		if v.Calls[i], err = latest[i].view(); err != nil {
-			return jig.SessionView{}, err
-		}
+		v.Calls[i] = latest[i].view()
 	}
 	if !v.Status.Final() {
 		heldBack(&v, waiting)
-		asked, err := modelWait(model)
-		if err != nil {
-			return jig.SessionView{}, err
+		if model != nil {
+			v.Held = append(v.Held, model.String())
 		}
-		waitsForModel(&v, asked)
 	}
-	for _, list := range waits {
-		var some []jig.Wait
-		if err := decode(list, &some); err != nil {
-			return jig.SessionView{}, err
-		}
-		v.Waits = append(v.Waits, some...)
-	}
+	v.Waits = append(v.Waits, slices.Concat(waits...)...)
 	if v.Status == jig.StatusWorking {
 		stands(&v, *held, *stuck, idleChildren(delegated)[s.ID], quietChildren(delegated)[s.ID])
-		err = waitsBelow(&v, belowWaits)
-	}
-	if err != nil {
-		return jig.SessionView{}, err
+		waitsBelow(&v, belowWaits)
 	}
 	return v, nil
 }
@@ -147,24 +122,10 @@ func startPaused(v jig.SessionView) bool {
 	return slices.ContainsFunc(v.Paused, func(p jig.Pause) bool { return p.Scope != jig.PauseTool })
 }
 
-// liveRow is a row of the query LiveSessions.
-type liveRow struct {
-	TenantID  string
-	SessionID string
-	Status    string
-	UpdatedAt time.Time
-}
-
 // LiveSessions lists sessions of all tenants that have not ended and were not updated for a minute, for the sweeper; only tenant,
 // id, status and time are set. Those listed longest ago come first, so that repeated calls reach all of them.
 func (db *DB) LiveSessions(ctx context.Context, limit int) ([]jig.Session, error) {
-	var rows []liveRow
-	if err := db.once(ctx, "", func(t *tx) { list(t.queue("LiveSessions", limit), &rows) }); err != nil {
-		return nil, err
-	}
-	sessions := make([]jig.Session, len(rows))
-	for i, r := range rows {
-		sessions[i] = jig.Session{Tenant: r.TenantID, ID: r.SessionID, Status: jig.Status(r.Status), UpdatedAt: r.UpdatedAt.UTC()}
-	}
-	return sessions, nil
+	var sessions []jig.Session
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("LiveSessions", limit), &sessions) })
+	return sessions, err
 }

@@ -12,7 +12,7 @@ recursive line(session_id, depth) as (
 
 -- name: LineRoot
 with {{line}}
-select s.session_id, s.source, s.task, s.input from line l
+select s.source, s.task, s.input from line l
 join sessions s on s.tenant_id = $1 and s.session_id = l.session_id
 where s.parent_id = ''
 
@@ -46,5 +46,5 @@ with {{line}}, ended as (
     where c.result is not null and c.status in ('succeeded', 'failed')
     order by c.finished_at desc, c.call_id desc limit $3
 )
-select e.call_id, e.tool, e.result, e.untrusted, e.cut from ended e where e.call_id <> all($4::text[])
+select e.call_id as id, e.tool, coalesce(e.result, '') as result, e.untrusted, e.cut from ended e where e.call_id <> all($4::text[])
 order by e.finished_at desc, e.call_id desc

@@ -1,5 +1,5 @@
 -- fragment: entity
-e.tenant_id, e.entity_id, e.type, e.type_version, e.title, e.content, e.provenance, e.revision, e.session_id, e.call_id,
+e.tenant_id as tenant, e.entity_id as id, e.type, e.type_version, e.title, e.content, e.provenance, e.revision, e.session_id, e.call_id as call,
     e.created_at, e.updated_at, e.untrusted
 
 -- name: EntityInsert
@@ -153,7 +153,7 @@ where w.tenant_id = $1 and w.workspace = $2 and w.entity_id = any($3::text[]) an
 select exists (select from workspaces w where w.tenant_id = $1 and w.workspace = $2)
 
 -- fragment: text
-t.tenant_id, t.document_id, coalesce(t.entity_id, '') as entity_id, t.title, t.media_type, t.body, t.created_at, t.updated_at
+t.tenant_id as tenant, t.document_id as id, coalesce(t.entity_id, '') as entity_id, t.title, t.media_type, t.body, t.created_at, t.updated_at
 
 -- name: TextPut
 insert into texts as t (tenant_id, document_id, entity_id, title, media_type, body)

@@ -1,12 +1,12 @@
 -- Texts that several queries share. {{name}} in a query is replaced by the fragment.
 
 -- fragment: session
-s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalog, s.status, s.pass, s.writes, s.read_private, s.read_untrusted, s.tokens, s.todo,
+s.tenant_id as tenant, s.session_id as id, s.agent, s.principal, s.input, s.task, s.catalog, s.status, s.pass, s.writes, s.read_private, s.read_untrusted, s.tokens, s.todo,
 s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.parent_call, s.parent_agent, s.root_agent, s.depth, s.source,
 s.summary_through, s.summary, s.created_at, s.updated_at, s.request_digest
 
 -- fragment: call
-c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
+c.tenant_id as tenant, c.session_id, c.call_id as id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
 c.signature, c.concurrency_key, c.digest, c.policy_version, c.verdict, c.reasons, c.status, c.fence, c.attempt, c.duplicate_of,
 c.in_doubt, c.failed_at, c.failures, c.tried, c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.reads_private, c.reads_untrusted, c.flow, c.preview, c.previews, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
 
@@ -14,15 +14,15 @@ c.in_doubt, c.failed_at, c.failures, c.tried, c.result, c.result_artifact, c.fra
 c.pass, c.ordinal, c.created_at, c.nth, c.call_id
 
 -- fragment: approval
-a.tenant_id, a.id, a.session_id, a.call_id, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
+a.tenant_id as tenant, a.id, a.session_id, a.call_id as call, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
 a.approved_digest, a.requested_by, a.agent, a.policy_version, a.requested_at, a.expires_at, a.terms, a.votes, a.delegations,
-a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview, a.askers,
+a.noticed_at, a.question, a.grant_id as grant, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview, a.askers,
 (select json_agg(json_build_object('by', e.decided_by, 'claimed', e.claimed, 'at', e.decided_at, 'note', e.note, 'patch', e.patch) order by e.id)
     from approvals e where e.tenant_id = a.tenant_id and e.session_id = a.session_id and e.call_id = a.call_id and e.id <= a.id and e.patch::text <> '[]') as edits
 
 -- fragment: grant
-g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.proof, g.note, g.session_id,
-g.call_id, g.created_at, g.revoked_at, g.revoked_by, g.makers
+g.tenant_id as tenant, g.grant_id as id, g.tool, g.meaning, g.agent, g.condition as when, g.max_uses, g.used, g.expires_at, g.given_by as by, g.claimed, g.proof, g.note, g.session_id,
+g.call_id as call, g.created_at, g.revoked_at, g.revoked_by, g.makers
 
 -- fragment: held
 -- Whether the open call o cannot go on by itself: it is a composition with open calls, or it has not begun and an earlier call with its

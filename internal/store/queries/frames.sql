@@ -18,14 +18,14 @@ update entities e set session_id = $2, call_id = $3
 from f where f.entity_id <> '' and e.tenant_id = $1 and e.entity_id = f.entity_id and e.deleted_at is null
 
 -- name: FrameGet
-select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity_id, f.fence, f.state, f.revision, f.done, f.result, f.result_artifact,
+select f.tenant_id as tenant, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity_id as entity, f.fence, f.state, f.revision, f.done, f.result, f.result_artifact,
     exists (select from documents d where d.tenant_id = f.tenant_id and d.kind = f.kind and d.name = f.name and d.version = f.version and d.untrusted) as untrusted
 from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
 
 -- name: FrameReceived
 -- The events that the composition has not consumed, and that the session received since the composition was asked for or, if no composition has
 -- consumed them, since the outermost composition around it was; no events once it has ended.
-select r.n, r.name, r.data, r.by from frames f
+select r.n as id, r.name, r.data, r.by from frames f
 join frames o on o.tenant_id = f.tenant_id and o.session_id = f.session_id and o.call_id = split_part(f.call_id, '/', 1)
 join received r on r.tenant_id = f.tenant_id and r.session_id = f.session_id and r.n > o.received_before
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not f.done and not exists (

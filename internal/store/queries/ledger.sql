@@ -6,7 +6,7 @@ order by c.pass, c.ordinal, c.call_id
 
 -- name: CallsEqual
 -- The calls of other passes with one of the signatures, and whether a person has spoken since each ended, in words that pass $3 has read.
-select c.call_id, c.pass, c.tool, c.version, c.signature, c.status, c.fence, c.in_doubt, c.error,
+select c.tenant_id as tenant, c.session_id, c.call_id as id, c.pass, c.tool, c.version, c.signature, c.status, c.fence, c.in_doubt, c.error,
     coalesce((select max(m.pass) from messages m where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' and m.sender = ''
         and m.pass < $3 and (m.pass > c.pass or m.at > c.finished_at)), 0) as message,
     exists (select from approvals a join calls q using (tenant_id, session_id, call_id)
@@ -81,7 +81,7 @@ with c as (
     update calls c set status = 'executing', fence = c.fence + 1, attempt = $6, started_at = clock_timestamp()
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'reserved' and c.verdict = 'run'
         and c.version = $4 and c.digest = $5 and c.fence = 0
-    returning {{call}}
+    returning c.*
 ), n as (
     update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp()
     from c where s.tenant_id = $1 and s.session_id = $2
@@ -108,7 +108,7 @@ with c as (
             or $13 and (exists (select from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame = $3 and o.reads_untrusted)
                 or exists (select from received_consumed r where r.tenant_id = $1 and r.session_id = $2 and r.frame = $3))
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.fence = $4 and c.status = 'executing'
-    returning {{call}}
+    returning c.*
 ), n as (
     update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp(),
         writes = s.writes + case when c.write and c.status = 'succeeded' then 1 else 0 end,
@@ -218,13 +218,13 @@ select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.
 
 -- name: CallViews
 -- A call that is held back because a policy cannot be read, or that waits for an outage to pass, shows the reason instead of a summary.
-select c.call_id, c.tool, c.status,
+select c.call_id as call, c.tool, c.status,
     case when c.status = 'reserved' and c.policy_version = $4 then c.reasons ->> 0
         when c.status = 'reserved' and c.failed_at is not null
             then 'is tried again; it has failed since ' || to_char(c.failed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"')
         else c.summary end as summary,
     c.error, c.child, c.started_at, c.finished_at,
-    case when c.status = 'reserved' and (c.model_wait ->> 'attempt')::integer = c.fence then c.model_wait::text end as model_wait from calls c
+    case when c.status = 'reserved' and (c.model_wait ->> 'attempt')::integer = c.fence then c.model_wait end as model_wait from calls c
 where c.tenant_id = $1 and c.session_id = $2
 order by c.pass desc, c.ordinal desc, c.created_at desc, c.nth desc, c.call_id desc limit $3
 
@@ -281,7 +281,7 @@ select c.tool from calls c where c.tenant_id = $1 and c.session_id = $2 and c.ca
 insert into settled_calls (tenant_id, session_id, call_id, frame) values ($1, $2, $3, $4) on conflict do nothing
 
 -- name: SettledTake
-select q.tenant_id, q.session_id, q.call_id, q.frame from jig_take_settled($1, $2) q
+select q.tenant_id as tenant, q.session_id, q.call_id as id, q.frame from jig_take_settled($1, $2) q
 
 -- name: SettledTold
 select jig_told_settled($1, $2)

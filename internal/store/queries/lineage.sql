@@ -14,13 +14,13 @@ order by d.depth, d.via, d.session_id limit $3
 -- name: DelegatedWaits
 -- What the sessions below a session wait for, besides people.
 with {{delegated}}
-select d.session_id, d.via, f.waits::text as waits, null as reason, null as model from delegated d
+select d.session_id, d.via, f.waits, null as reason, null::json as model from delegated d
 join frames f on f.tenant_id = $1 and f.session_id = d.session_id and not f.done and f.waits is not null
 union all
 select d.session_id, d.via, null, r.reason, null from delegated d
 join rate_calls r on r.tenant_id = $1 and r.session_id = d.session_id and r.state = 'waiting' and r.until > clock_timestamp()
 union all
-select d.session_id, d.via, null, null, s.model_wait::text from delegated d
+select d.session_id, d.via, null, null, s.model_wait from delegated d
 join sessions s on s.tenant_id = $1 and s.session_id = d.session_id and s.status in ('working', 'input_required')
     and (s.model_wait ->> 'pass')::integer = s.pass
 where not exists (select from turns t where t.tenant_id = $1 and t.session_id = s.session_id and t.pass = s.pass)

@@ -23,7 +23,7 @@ from jig_schema_version v where v.is_applied
 select i.id, i.text_key from installation i
 
 -- name: LiveSessions
-select q.tenant_id, q.session_id, q.status, q.updated_at from jig_live_sessions($1) q
+select q.tenant_id as tenant, q.session_id as id, q.status, q.updated_at from jig_live_sessions($1) q
 
 -- name: SessionsAfter
 select q.tenant_id, q.session_id from jig_sessions_after($1, $2, $3) q

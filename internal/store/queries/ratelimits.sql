@@ -22,7 +22,7 @@ where r.tenant_id = $1 and r.state = 'running' and (r.document, r.limit_name, r.
 -- The state of locked buckets for the call $6 of the session $5 (empty for the start of the session), in the order of the buckets. Of the calls and
 -- sessions that wait, those near the front are counted only if they are open. Behind a hundred others, the difference of the tickets is exact enough, and
 -- costs the same however many wait.
-select b.next_at, clock_timestamp() as now, s.running, own.ticket is not null as queued, own.runs, first.since,
+select b.next_at as next, clock_timestamp() as now, s.running, own.ticket is not null as queued, own.runs, first.since,
     case when s.near > 100 then greatest(s.near, coalesce(own.ticket, s.last_ticket + 1) - s.first_ticket) else (
         select count(*) from rate_calls w
         left join calls c on c.tenant_id = $1 and c.session_id = w.session_id and c.call_id = w.call_id

@@ -123,7 +123,7 @@ insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
 values ($1, $2, $3, 'user', $4, $5, 0, clock_timestamp())
 
 -- name: MessagesUnsummarized
-select m.role, m.body, m.by, m.pass, m.at from messages m
+select m.role, m.body as text, m.by, m.pass, m.at from messages m
 where m.tenant_id = $1 and m.session_id = $2
     and m.pass >= (select s.summary_through from sessions s where s.tenant_id = $1 and s.session_id = $2)
 order by m.n
@@ -186,7 +186,7 @@ select n.last_seq from n
 -- plan: custom
 -- A page of sessions that started before ($2, $3), the newest first. waiting, busy and held count calls as in the query Delegated; nested
 -- reports that another session answers a call of this one.
-select s.session_id, s.agent_name, coalesce(c.tool, '') as tool, s.status, s.pass, left(s.task, 300) as task,
+select s.session_id, s.agent_name as agent, coalesce(c.tool, '') as tool, s.status, s.pass, left(s.task, 300) as task,
     substring(coalesce(c.input, s.input, '') from 1 for 300) as input,
     coalesce(s.principal ->> 'id', '') as requested_by, s.source, s.parent_id, s.parent_call, s.reason, s.error, s.created_at, s.updated_at,
     coalesce(n.waiting, 0) as waiting, coalesce(n.busy, 0) as busy, coalesce(n.held, 0) as held, coalesce(n.nested, false) as nested, ({{rests}}) as paused
@@ -206,7 +206,7 @@ where s.tenant_id = $1 and (s.created_at, s.session_id) < ($2, $3) and s.created
 order by s.created_at desc, s.session_id desc limit $10
 
 -- name: MessagesOfPass
-select m.role, m.body, m.by, m.pass, m.at from messages m
+select m.role, m.body as text, m.by, m.pass, m.at from messages m
 where m.tenant_id = $1 and m.session_id = $2 and m.pass = $3
 order by m.n
 
@@ -220,7 +220,7 @@ order by {{call_order}} offset $4 limit $5
 
 -- name: ModelWait
 -- Why the request for the turn of a session's latest pass failed, unless the pass has a turn by now.
-select s.model_wait::text from sessions s
+select s.model_wait from sessions s
 where s.tenant_id = $1 and s.session_id = $2 and (s.model_wait->>'pass')::integer = s.pass and s.status in ('working', 'input_required')
     and not exists (select from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass = s.pass)
 
@@ -237,7 +237,7 @@ with n as (
 select n.last_seq from n
 
 -- name: CallModelWait
-select c.model_wait::text from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
+select c.model_wait from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
 
 -- name: CallModelWaits
 -- Records the event that a call asks its model again, after the attempt $4.

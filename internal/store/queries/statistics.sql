@@ -93,7 +93,7 @@ with picked as materialized (
         order by s.session_id, c.call_id limit $5) q
     window w as (order by q.session_id, q.call_id)
 )
-select c.session_id, c.call_id, c.frame, c.pass, c.ordinal, c.tool, c.version, c.write, c.input, c.verdict, c.status,
+select c.tenant_id as tenant, c.session_id, c.call_id as id, c.frame, c.pass, c.ordinal, c.tool, c.version, c.write, c.input, c.verdict, c.status,
     c.created_at, c.flow, s.agent_name, coalesce(s.agent->>'version', '') as agent_version,
     coalesce((s.agent->>'registered')::boolean, false) as registered, s.root_agent, s.parent_agent, s.depth, s.source, s.principal, s.task,
     s.input as session_input,
