@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -199,4 +202,99 @@ func powerOfTen(n int64) bool {
 		n /= 10
 	}
 	return n == 1
+}
+
+// signedRow is a row of the query SignedOf.
+type signedRow struct {
+	Token    string
+	Decision []byte
+	Digest   string
+	Shown    []byte
+}
+
+// keepSigned queues a decision that was accepted with the token that proves it.
+func (t *tx) keepSigned(session string, s *approval.Signed) error {
+	if s == nil {
+		return nil
+	}
+	s.Decision.Token = ""
+	decision, err := encode(s.Decision)
+	if err != nil {
+		return err
+	}
+	shown, err := encode(s.Shown)
+	if err != nil {
+		return err
+	}
+	t.queue("SignedInsert", t.tenant, session, s.Decision.Call, s.Token, decision, s.Digest, shown)
+	return nil
+}
+
+// Signed returns the latest approval of a call, nil if there was none, and the signed decisions about the call, oldest first.
+func (db *DB) Signed(ctx context.Context, tenant, id, callID string) (approved *approval.Record, decisions []approval.Signed, err error) {
+	var latest *approvalRow
+	var rows []signedRow
+	err = db.once(ctx, tenant, func(t *tx) {
+		first(t.queue("ApprovalLatest", tenant, id, callID), &latest)
+		list(t.queue("SignedOf", tenant, id, callID), &rows)
+	})
+	if err != nil || latest == nil {
+		return approved, nil, err
+	}
+	approved = latest.readable()
+	for _, row := range rows {
+		s := approval.Signed{Token: row.Token, Digest: row.Digest}
+		if json.Unmarshal(row.Decision, &s.Decision) == nil && json.Unmarshal(row.Shown, &s.Shown) == nil { // what somebody made unreadable proves nothing
+			decisions = append(decisions, s)
+		}
+	}
+	return approved, decisions, nil
+}
+
+// tokenUse describes the request that a token was used for.
+type tokenUse struct {
+	Request string
+	// Changed is the stored answer to a request that concerns no call: whether it changed anything.
+	Changed bool
+}
+
+// again reports whether a token sent with a request was already used in another one.
+func (u *tokenUse) again(e *identity.Evidence) bool {
+	return u != nil && (u.Request != e.Request || e.Request == "")
+}
+
+// tokenID identifies a token by a hash: a signer's token id may be long, and two keys may use the same one.
+func tokenID(e *identity.Evidence) string {
+	sum := sha256.Sum256([]byte(e.Key + "\x00" + e.Token))
+	return hex.EncodeToString(sum[:])
+}
+
+// usedToken queues the lookup of a token's earlier use. into stays nil when the token was not used before or there is no token.
+func (t *tx) usedToken(e *identity.Evidence, into **tokenUse) {
+	if e != nil && e.Token != "" {
+		first(t.queue("TokenUsed", t.tenant, tokenID(e)), into)
+	}
+}
+
+// useToken queues the use of a token. If a token is used twice at the same time, one transaction fails and is retried once the other
+// is visible.
+func (t *tx) useToken(e *identity.Evidence, changed bool) {
+	if e != nil && e.Token != "" {
+		t.queue("TokenUse", t.tenant, tokenID(e), text(e.Request), changed, e.Until)
+	}
+}
+
+// reused records that a token was used again for something that concerns no call, commits, and returns NOT_PERMITTED.
+func (t *tx) reused(ctx context.Context, e audit.Entry) error {
+	e.Kind, e.Reason = audit.AuditRefused, approval.RefusedToken
+	if err := t.finish(ctx, &log{audits: []audit.Entry{e}}, ""); err != nil {
+		return err
+	}
+	return jig.Errorf(jig.CodeNotPermitted, "the token was used already: a token is valid only once").WithField("token").
+		WithHint("see whether it is done (`jig pause --list`, `jig grant list --all`), and sign again if it is not")
+}
+
+// ForgetTokens deletes up to 1,000 used tokens of all tenants that expired longer than age ago. It returns how many it deleted.
+func (db *DB) ForgetTokens(ctx context.Context, age time.Duration) (int64, error) {
+	return db.forget(ctx, func(t *tx, gone **int64) { value(t.queue("TokensForget", age, forgetAtOnce), gone) })
 }

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/budget"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -102,5 +105,129 @@ func share(part, whole int) float64 {
 func keep[K comparable](m map[K]int, key K, n int) {
 	if n != 0 {
 		m[key] = n
+	}
+}
+
+// OpenSessions counts the sessions that have not ended, over all tenants.
+func (db *DB) OpenSessions(ctx context.Context) ([]protocol.SessionCount, error) {
+	var counts []protocol.SessionCount
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("SessionsOpenEverywhere"), &counts) })
+	return counts, err
+}
+
+// PendingDeliveries counts the notices that webhooks have not received yet, over all tenants.
+func (db *DB) PendingDeliveries(ctx context.Context) ([]protocol.DeliveryCount, error) {
+	var counts []protocol.DeliveryCount
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("DeliveriesPendingEverywhere"), &counts) })
+	return counts, err
+}
+
+// maxBudgetsUsed is the maximum number of counters that BudgetsUsed returns.
+const maxBudgetsUsed = 10_000
+
+// BudgetsUsed returns, by tenant, the counters of limits of tenants and agents: those of the given day and those without a window; at most
+// 10,000 in total. It leaves out the counters of sessions and passes, of which there are too many.
+func (db *DB) BudgetsUsed(ctx context.Context, day string) (map[string][]budget.Used, error) {
+	var rows []usedRow
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("BudgetsUsedEverywhere", day, maxBudgetsUsed), &rows) })
+	used := map[string][]budget.Used{}
+	for _, r := range rows {
+		used[r.Tenant] = append(used[r.Tenant], r.used())
+	}
+	return used, err
+}
+
+// usedRow is a row of the query BudgetsUsedEverywhere.
+type usedRow struct {
+	Tenant string
+	counterRow
+}
+
+// PoolStats describes the connections of a DB to its database.
+type PoolStats struct {
+	// InUse, Idle and Max count connections.
+	InUse, Idle, Max int
+	// Acquired counts the connections that were handed out, Waited those for which a caller had to wait, since the DB was opened. WaitTime is
+	// how long callers have waited in total.
+	Acquired, Waited int64
+	WaitTime         time.Duration
+}
+
+// PoolStats returns the present state of the connections.
+func (db *DB) PoolStats() PoolStats {
+	s := db.pool.Stat()
+	return PoolStats{
+		InUse: int(s.AcquiredConns()), Idle: int(s.IdleConns()), Max: int(s.MaxConns()),
+		Acquired: s.AcquireCount(), Waited: s.EmptyAcquireCount(), WaitTime: s.EmptyAcquireWaitTime(),
+	}
+}
+
+// Limits of a page of recorded calls: the number of calls, and the total size of their inputs.
+const (
+	maxRecorded      = 500
+	maxRecordedBytes = 16 << 20
+)
+
+// recordedRow is a row of the query CallsRecorded.
+type recordedRow struct {
+	jig.Call
+
+	AgentName              string
+	AgentVersion           string
+	Registered             bool
+	RootAgent, ParentAgent string
+	Depth                  int
+	Source                 jig.Source
+	Principal              jig.Principal
+	Task                   string
+	SessionInput           json.RawMessage
+	Writes                 int
+}
+
+// recordedCursor is the position where a page of recorded calls ended.
+type recordedCursor struct {
+	Session string `json:"session"`
+	Call    string `json:"call"`
+}
+
+// RecordedCalls returns calls that were admitted since a time, session by session, with the data needed to evaluate policy for them. It
+// starts after a cursor ("" for the first page); next is "" at the end. A page has at most limit calls (a limit below 1 or above 500 means
+// 500) and at most 16 MiB of input, but at least one call. The session's pass and writes are those at the time of the call's admission.
+func (db *DB) RecordedCalls(
+	ctx context.Context, tenant string, since time.Time, after string, limit int,
+) (recorded []ledger.RecordedCall, next string, err error) {
+	var from recordedCursor
+	if err := decodeCursor(after, &from); err != nil {
+		return nil, "", err
+	}
+	if limit <= 0 || limit > maxRecorded {
+		limit = maxRecorded
+	}
+	var rows []recordedRow
+	err = db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("CallsRecorded", tenant, since, from.Session, from.Call, limit, maxRecordedBytes), &rows)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	recorded = make([]ledger.RecordedCall, len(rows))
+	for i := range rows {
+		recorded[i] = rows[i].recorded()
+	}
+	if len(rows) > 0 { // a page may be short because of its bytes, so only an empty one is the end
+		end := rows[len(rows)-1]
+		next, err = encodeCursor(recordedCursor{end.SessionID, end.ID})
+	}
+	return recorded, next, err
+}
+
+func (r *recordedRow) recorded() ledger.RecordedCall {
+	return ledger.RecordedCall{
+		Call: r.Call,
+		Session: jig.Session{
+			Tenant: r.Tenant, ID: r.SessionID, Task: r.Task, Input: r.SessionInput, Pass: r.Pass, Writes: r.Writes, Principal: r.Principal,
+			Agent:     jig.Agent{Name: r.AgentName, Version: r.AgentVersion, Registered: r.Registered},
+			RootAgent: r.RootAgent, ParentAgent: r.ParentAgent, Depth: r.Depth, Source: r.Source,
+		},
 	}
 }

@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // turnUsage returns the columns of a turn that say what it used: the tokens of input and output, the model, and the parts.
@@ -139,4 +141,118 @@ func exchanges(turns []turnRow, rows []callRow, messages []chat.Message) []chat.
 	}
 	slices.SortStableFunc(all, func(a, b chat.Exchange) int { return a.Pass - b.Pass })
 	return all
+}
+
+// atStart is the pass of words that were there when a session started.
+const atStart = -1
+
+// passesOf returns the passes that bound what a call rests on: words that were said before the first, and sessions that were started before the
+// second. Calls of a composition may have read what earlier calls of the same pass returned.
+func passesOf(call jig.Call) (words, started int) {
+	if call.Frame != "" {
+		return call.Pass, call.Pass + 1
+	}
+	return call.Pass, call.Pass
+}
+
+// Askers returns those on whose word a call of a session rests that is being admitted. For a call that was admitted before, they are those of
+// that time.
+func (db *DB) Askers(ctx context.Context, call jig.Call) ([]jig.Asker, error) {
+	var askers []jig.Asker
+	var before *[]jig.Asker
+	words, started := passesOf(call)
+	err := db.once(ctx, call.Tenant, func(t *tx) {
+		value(t.queue("ApprovalAskers", call.Tenant, call.SessionID, call.ID), &before)
+		list(t.queue("Askers", call.Tenant, call.SessionID, words, started), &askers)
+	})
+	if before != nil {
+		return *before, err
+	}
+	return askers, err
+}
+
+// Said records that somebody has put words into a session: calls that are made from now on rest on them.
+func (db *DB) Said(ctx context.Context, tenant, id string, a jig.Asker) error {
+	if a.Principal == "" {
+		return nil
+	}
+	return db.once(ctx, tenant, func(t *tx) { t.said(id, a, nil) })
+}
+
+// SaidBy records that a call has put words into a session: whoever the call rests on put them there.
+func (db *DB) SaidBy(ctx context.Context, id string, call jig.Call) error {
+	return db.once(ctx, call.Tenant, func(t *tx) { t.saidBy(id, call, nil) })
+}
+
+// Repeats records that a session works with everything that was said in another one, as if it had been there from the start.
+func (db *DB) Repeats(ctx context.Context, tenant, id, other string) error {
+	all := jig.Call{SessionID: other, Pass: math.MaxInt32}
+	return db.once(ctx, tenant, func(t *tx) { t.saidBy(id, all, new(atStart)) })
+}
+
+// said queues that somebody has put words into a session. pass is the pass in which it counts as said; nil is the running one.
+func (t *tx) said(id string, a jig.Asker, pass *int) {
+	if a.Principal != "" {
+		t.queue("AskerAdd", t.tenant, id, text(a.Principal), a.Claimed, a.By, text(a.Maker), pass)
+	}
+}
+
+// saidBy queues that a call has put words into a session.
+func (t *tx) saidBy(id string, call jig.Call, pass *int) {
+	words, started := passesOf(call)
+	t.queue("AskersFlow", t.tenant, call.SessionID, words, started, id, pass)
+}
+
+// asked queues on whose word a new session rests: its principal's, or that of those on whose word the call rests that starts it.
+func (t *tx) asked(s jig.Session) {
+	if s.ParentID == "" {
+		t.said(s.ID, jig.Asker{Principal: s.Principal.ID, Claimed: s.Principal.Claimed, Maker: s.Principal.Maker, By: jig.AskedStarted}, new(atStart))
+		if s.TriggeredBy != nil {
+			t.said(s.ID, *s.TriggeredBy, new(atStart))
+		}
+		return
+	}
+	pass, _, path, err := jig.ParseCallID(s.ParentCall)
+	if err == nil { // else no call has started the session, and it cannot be stored
+		t.saidBy(s.ID, jig.Call{SessionID: s.ParentID, Pass: pass, Frame: path}, new(atStart))
+	}
+}
+
+// Limits of the texts that a call's arguments are compared with.
+const (
+	maxOriginMessages = 200
+	maxOriginEvents   = 200
+	maxOriginCalls    = 500
+)
+
+// Origins returns the texts that arguments of a session's calls can come from: what was said and sent, and the results of the latest 500
+// calls of the session and of the sessions above it, without those of the calls in known.
+func (db *DB) Origins(ctx context.Context, tenant, id string, known []string) (ledger.Origins, error) {
+	var root *ledger.Origins
+	var said []ledger.OriginMessage
+	var sent []ledger.OriginEvent
+	var found []ledger.OriginCall
+	err := db.once(ctx, tenant, func(t *tx) {
+		first(t.queue("LineRoot", tenant, id), &root)
+		list(t.queue("LineMessages", tenant, id, maxOriginMessages+1), &said)
+		list(t.queue("LineEvents", tenant, id, maxOriginEvents+1), &sent)
+		list(t.queue("LineCalls", tenant, id, maxOriginCalls+1, texts(known)), &found)
+	})
+	if err != nil {
+		return ledger.Origins{}, err
+	}
+	if root == nil {
+		return ledger.Origins{}, noSession(id)
+	}
+	o := *root
+	o.More = len(said) > maxOriginMessages || len(sent) > maxOriginEvents || len(found)+len(known) > maxOriginCalls
+	o.Messages, o.Events = said[:min(len(said), maxOriginMessages)], sent[:min(len(sent), maxOriginEvents)]
+	o.Calls = found[:min(len(found), maxOriginCalls)]
+	slices.Reverse(o.Calls)
+	return o, nil
+}
+
+// MarkUntrusted records that a call, and with it its session, has read untrusted data.
+func (db *DB) MarkUntrusted(ctx context.Context, tenant, id, callID string) error {
+	return db.once(ctx, tenant, func(t *tx) { t.queue("CallRead", tenant, id, callID, false, true, false) })
 }
