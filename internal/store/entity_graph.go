@@ -57,15 +57,6 @@ func (db *DB) Relate(ctx context.Context, tenant string, r entity.Relation) erro
 	})
 }
 
-// Unrelate removes a relation and reports whether it existed.
-func (db *DB) Unrelate(ctx context.Context, tenant string, r entity.Relation) (bool, error) {
-	var gone int64
-	err := db.once(ctx, tenant, func(t *tx) {
-		affected(t.queue("RelationRemove", tenant, text(r.From), text(r.Name), text(r.To)), &gone)
-	})
-	return gone > 0, err
-}
-
 // RelationsOf lists the relations of an entity with entities of the given types, those that it points at first. It returns none for an entity
 // that does not exist.
 func (db *DB) RelationsOf(ctx context.Context, tenant, id string, types []string, limit int) ([]entity.RelatedEntity, error) {
@@ -153,33 +144,6 @@ func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) 
 		}
 	}
 	return found, nil
-}
-
-// AddToWorkspace adds entities to a workspace. A workspace exists once it has had an entity. If an entity does not exist, NOT_FOUND names
-// it and nothing is added.
-func (db *DB) AddToWorkspace(ctx context.Context, tenant, workspace string, ids ...string) error {
-	if workspace == "" {
-		return jig.Errorf(jig.CodeInvalidInput, "a workspace needs a name").WithField("workspace")
-	}
-	ids = texts(ids)
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	return db.transact(ctx, tenant, func(t *tx) error {
-		var added int64
-		affected(t.queue("WorkspaceAdd", tenant, []string{text(workspace)}, ids), &added)
-		if err := t.flush(ctx); err != nil {
-			return err
-		}
-		if added < int64(len(ids)) {
-			return t.missing(ctx, ids)
-		}
-		return t.commit(ctx)
-	})
-}
-
-// RemoveFromWorkspace removes entities from a workspace and ignores those that are not in it.
-func (db *DB) RemoveFromWorkspace(ctx context.Context, tenant, workspace string, ids ...string) error {
-	return db.once(ctx, tenant, func(t *tx) { t.queue("WorkspaceRemove", tenant, text(workspace), texts(ids)) })
 }
 
 // InWorkspace returns the given entities that are in a workspace, in the order of ids.

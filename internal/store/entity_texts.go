@@ -73,16 +73,6 @@ func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int)
 	return infos, db.markRead(ctx, tenant, text(entityID))
 }
 
-// DeleteText hides a text; NOT_FOUND when it does not exist.
-func (db *DB) DeleteText(ctx context.Context, tenant, id string) error {
-	var gone int64
-	err := db.once(ctx, tenant, func(t *tx) { affected(t.queue("TextDelete", tenant, text(id)), &gone) })
-	if err == nil && gone == 0 {
-		return noText(id)
-	}
-	return err
-}
-
 func noText(id string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no text %q", text(id)).WithField("document_id")
 }

@@ -19,16 +19,7 @@ import (
 // change runs SQL as the application role of the world's tenant, and commits it.
 func (w world) change(t testing.TB, statement string, args ...any) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(t.Context()) }()
-	tx, err := conn.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "select set_config('jig.tenant', $1, true)", w.tenant)
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), statement, args...)
-	require.NoError(t, err)
-	require.NoError(t, tx.Commit(t.Context()))
+	storetest.Exec(t, w.tenant, statement, args...)
 }
 
 // waiting is an approval that listing tests seed.

@@ -11,16 +11,6 @@ import (
 	"github.com/jig-run/jig/internal/notify/outbox"
 )
 
-// DeliveryState is the progress of a delivery.
-type DeliveryState struct {
-	Target   string
-	Status   string
-	Attempts int
-	// NextAt is when a pending delivery is due, or until when a dispatcher has leased it.
-	NextAt    time.Time
-	LastError string
-}
-
 // noticeIDForm matches ids that can be used in a webhook's header as they are: signatures join them with dots.
 var noticeIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
@@ -139,13 +129,6 @@ func (db *DB) SettleDelivery(ctx context.Context, d outbox.Delivery, a outbox.At
 			t.queue("DeliveriesRest", tenant, d.Target, a.Rest)
 		}
 	})
-}
-
-// DeliveriesOf returns the progress of a notice's deliveries, sorted by target; empty until they are opened.
-func (db *DB) DeliveriesOf(ctx context.Context, tenant, notice string) ([]DeliveryState, error) {
-	var rows []DeliveryState
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DeliveriesOf", tenant, notice), &rows) })
-	return rows, err
 }
 
 // ForgetNotices deletes up to 1,000 notices of all tenants that are older than age and whose deliveries all ended longer than age

@@ -96,17 +96,36 @@ func (b box) owns(t *testing.T, tenant, sql string, args ...any) {
 	require.NoError(t, err)
 }
 
-func (b box) state(t *testing.T, tenant, id, target string) store.DeliveryState {
+// delivery is the progress of a notice's delivery to a target.
+type delivery struct {
+	Target, Status string
+	Attempts       int
+	// NextAt is when a pending delivery is due, or until when a dispatcher has leased it.
+	NextAt    time.Time
+	LastError string
+}
+
+func (b box) deliveries(t *testing.T, tenant, notice string) (list []delivery) {
 	t.Helper()
-	list, err := b.DeliveriesOf(t.Context(), tenant, id)
-	require.NoError(t, err)
+	direct(t, b.app, tenant, func(tx pgx.Tx) {
+		rows, err := tx.Query(t.Context(), "select target, status, attempts, next_at, last_error from notice_deliveries where notice_id = $1 order by target", notice)
+		require.NoError(t, err)
+		list, err = pgx.CollectRows(rows, pgx.RowToStructByName[delivery])
+		require.NoError(t, err)
+	})
+	return list
+}
+
+func (b box) state(t *testing.T, tenant, id, target string) delivery {
+	t.Helper()
+	list := b.deliveries(t, tenant, id)
 	for _, s := range list {
 		if s.Target == target {
 			return s
 		}
 	}
 	require.Fail(t, "there is no delivery", "%s %s", id, target)
-	return store.DeliveryState{}
+	return delivery{}
 }
 
 func (b box) settle(t *testing.T, d outbox.Delivery, a outbox.Attempt) {
@@ -359,9 +378,7 @@ func TestNotices_AreSeparatedByTenant(t *testing.T) {
 	for _, tenant := range []string{"", "thief", jig.GlobalTenant} {
 		require.Empty(t, b.ids(t, tenant), tenant)
 	}
-	list, err := b.DeliveriesOf(t.Context(), "thief", "ntc_1")
-	require.NoError(t, err)
-	require.Empty(t, list)
+	require.Empty(t, b.deliveries(t, "thief", "ntc_1"))
 	stolen := outbox.Delivery{Notice: jig.Notice{Tenant: "thief", ID: "ntc_1"}, Target: "a"}
 	for _, status := range []outbox.Status{outbox.StatusSent, outbox.StatusPending, outbox.StatusGone, outbox.StatusGivenUp} {
 		b.settle(t, stolen, outbox.Attempt{Status: status, Wait: time.Hour, Rest: time.Hour})

@@ -316,7 +316,7 @@ func TestOtherTenants_AreInvisible(t *testing.T) {
 	owner, thief := newBench(t, "*"), newBench(t, "*")
 	thief.Invocation.Tenant += "-thief"
 	foreign := owner.create("team", object{"name": "needle"})
-	require.NoError(t, owner.db.AddToWorkspace(t.Context(), owner.Invocation.Tenant, "secret-ws", foreign))
+	storetest.Exec(t, owner.Invocation.Tenant, "insert into workspaces (tenant_id, workspace, entity_id) values ($1, 'secret-ws', $2)", owner.Invocation.Tenant, foreign)
 	own := thief.create("team", object{"name": "mine"})
 	nobody := jig.NewEntityID()
 	tried := map[string]bool{}

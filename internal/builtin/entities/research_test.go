@@ -98,7 +98,7 @@ func TestResearchFindsPassages(t *testing.T) {
 	require.Empty(t, r.Entities[1].Passages)
 	require.Equal(t, entities.Searched{Entities: 2, Documents: 1}, r.Searched)
 
-	require.NoError(t, b.db.AddToWorkspace(t.Context(), b.Invocation.Tenant, "north", beta))
+	storetest.Exec(t, b.Invocation.Tenant, "insert into workspaces (tenant_id, workspace, entity_id) values ($1, 'north', $2)", b.Invocation.Tenant, beta)
 	r = entities.Research{}
 	b.call(entities.ResearchTool, object{"question": "billing", "workspace": "north", "types": []string{"team", "report"}}, &r)
 	require.Equal(t, []string{beta}, idsOf(r))

@@ -104,10 +104,6 @@ update relations r set removed_at = clock_timestamp()
 where r.tenant_id = $1 and r.from_id = $2 and r.name = any($3::text[]) and r.removed_at is null
     and not exists (select from unnest($4::text[], $5::text[]) as s(name, to_id) where s.name = r.name and s.to_id = r.to_id)
 
--- name: RelationRemove
-update relations r set removed_at = clock_timestamp()
-where r.tenant_id = $1 and r.from_id = $2 and r.name = $3 and r.to_id = $4 and r.removed_at is null
-
 -- name: RelationsOf
 -- The relations of an entity in both directions, with the entity at the other end.
 select r.name, r.from_id = $2 as outgoing, e.entity_id, e.type, e.title
@@ -139,10 +135,6 @@ insert into workspaces (tenant_id, workspace, entity_id)
 select $1, w.name, e.entity_id from unnest($2::text[]) as w(name)
 cross join entities e where e.tenant_id = $1 and e.entity_id = any($3::text[]) and e.deleted_at is null
 on conflict (tenant_id, workspace, entity_id) do update set removed_at = null
-
--- name: WorkspaceRemove
-update workspaces w set removed_at = clock_timestamp()
-where w.tenant_id = $1 and w.workspace = $2 and w.entity_id = any($3::text[]) and w.removed_at is null
 
 -- name: WorkspaceHolds
 select w.entity_id from workspaces w
@@ -180,10 +172,6 @@ select {{text}} from texts t where t.tenant_id = $1 and t.document_id = $2 and t
 -- name: TextInfos
 select t.document_id as id, t.title, t.media_type, octet_length(t.body) as bytes from texts t
 where t.tenant_id = $1 and t.entity_id = $2 and t.deleted_at is null order by t.created_at, t.document_id limit $3
-
--- name: TextDelete
-update texts t set deleted_at = clock_timestamp(), updated_at = clock_timestamp()
-where t.tenant_id = $1 and t.document_id = $2 and t.deleted_at is null
 
 -- name: TextsSearched
 with q as (select websearch_to_tsquery('simple', $2) as query),

@@ -50,7 +50,3 @@ where d.tenant_id = $1 and d.target = $2 and d.status = 'pending' and d.next_at 
 -- name: DeliveriesEndOf
 update notice_deliveries d set status = 'given_up', last_error = $3, ended_at = clock_timestamp()
 where d.tenant_id = $1 and d.target = $2 and d.status = 'pending'
-
--- name: DeliveriesOf
-select d.target, d.status, d.attempts, d.next_at, d.last_error from notice_deliveries d
-where d.tenant_id = $1 and d.notice_id = $2 order by d.target

@@ -118,6 +118,18 @@ func Session(t testing.TB, db *store.DB, tenant string) jig.Session {
 	return s
 }
 
+// Exec runs a statement for a tenant as the application role, and commits it.
+func Exec(t testing.TB, tenant, statement string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), URL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), statement, args...)
+	require.NoError(t, err)
+}
+
 // NewDatabase creates an empty database for the test and returns the URLs of the owner and the application role. If the owner may
 // not create databases, it creates an empty schema in the test database instead.
 func NewDatabase(t testing.TB) (ownerURL, appURL string) {
