@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -92,3 +93,47 @@ type RecordedCall struct {
 	// Tool is the contract that the worker has now; nil if the tool no longer exists.
 	Tool *jig.Tool
 }
+
+// ModelWait says that a model is asked again, because a request failed: for the turn of a pass or, if Call is set, of a call whose tool asks a
+// model. It is also the data of the event model.waiting.
+type ModelWait struct {
+	Pass int    `json:"pass"`
+	Call string `json:"-"`
+	// Code, Reason and Message say why the request failed.
+	Code    jig.Code `json:"code"`
+	Reason  string   `json:"reason,omitempty"`
+	Message string   `json:"message"`
+	// Attempt counts the failed requests for the turn, or the attempts of the call; Same those of the latest that failed with the same reason.
+	Attempt int `json:"attempt"`
+	Same    int `json:"same,omitempty"`
+	// Next is when the model is asked again.
+	Next time.Time `json:"next_attempt_at"`
+}
+
+// String returns why the model is asked again, and when.
+func (w ModelWait) String() string {
+	return fmt.Sprintf("%s; the model is asked again at %s", w.Message, w.Next.UTC().Format(time.RFC3339))
+}
+
+// Ending describes how a workflow ended, according to Temporal.
+type Ending struct {
+	How EndedHow
+	// Reason is the reason that was given with the request. Identity is how the sender of the request called itself. Nobody checks either.
+	Reason, Identity string
+}
+
+// EndedHow says how a workflow was ended.
+type EndedHow int
+
+// The ways in which a workflow is ended.
+const (
+	// EndedSomehow means that Temporal does not say.
+	EndedSomehow EndedHow = iota
+	// EndedItself means that nobody but the workflow itself or its parent ended it.
+	EndedItself
+	EndedCanceled
+	EndedTerminated
+	EndedTimedOut
+	// EndedGone means that Temporal does not know the workflow.
+	EndedGone
+)

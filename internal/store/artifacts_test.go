@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestArtifactRanges(t *testing.T) {
+func TestReadArtifact_ReturnsRanges(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
 	const size = 5*store.ChunkBytes + 17
@@ -50,7 +50,7 @@ func TestArtifactRanges(t *testing.T) {
 	require.Empty(t, piece)
 }
 
-func TestArtifactInChunks(t *testing.T) {
+func TestAppendArtifact_TakesChunksInOrder(t *testing.T) {
 	t.Parallel()
 	db, tenant, id := storetest.New(t), storetest.Tenant(t), jig.NewArtifactID()
 	add := func(offset int64, chunk string) error {

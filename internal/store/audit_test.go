@@ -235,7 +235,7 @@ func TestAudit_IsSeparatedByTenant(t *testing.T) {
 	require.Len(t, chainOf(t, db, thief), 1)
 }
 
-func TestFindAudit(t *testing.T) {
+func TestFindAudit_FiltersBySessionAndTime(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 4)
 	other := entry(5)

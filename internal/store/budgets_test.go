@@ -66,7 +66,7 @@ func (w world) requireTokens(t *testing.T, spent, held int64) {
 	require.Equal(t, []int64{spent, held}, []int64{s, h}, "spent and held")
 }
 
-func TestReserveBudget(t *testing.T) {
+func TestReserveBudget_CountsWhatIsReserved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.reservation(w.session, "turn 1", claim(60, 100))
@@ -174,7 +174,7 @@ func TestReserveBudget_RetryReplacesItsOwnReservation(t *testing.T) {
 	w.requireTokens(t, 15, 0)
 }
 
-func TestReleaseBudgets(t *testing.T) {
+func TestReleaseBudgets_FreesWhatDeadWorkersReserved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := w.reservation(w.session, "turn 2", claim(10, 100))
@@ -402,7 +402,7 @@ func TestUsage_OfABrokenAnswer(t *testing.T) {
 	require.Equal(t, []protocol.UsageRow{{Model: "openai/b", Requests: 1, InputTokens: 3, OutputTokens: 5, Cost: "0.00"}}, rows)
 }
 
-func TestUsage(t *testing.T) {
+func TestUsage_IsGroupedAndFiltered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	began := clock(t)

@@ -105,7 +105,7 @@ func requireReason(t *testing.T, code jig.Code, reason string, err error, says .
 	}
 }
 
-func TestBundleIsInstalledAndUpgraded(t *testing.T) {
+func TestInstallBundle_InstallsAndUpgrades(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	one := bundleOf("review", "1.0.0", nil, "tool/b@v1", "agent/z@v1", "agent/a@v1")
@@ -155,7 +155,7 @@ func TestBundleIsInstalledAndUpgraded(t *testing.T) {
 	require.Equal(t, []string{"agent/a@v1<review>", "agent/z@v1<review>", "tool/b@v1<review>"}, w.current(t))
 }
 
-func TestBundleIsRefused(t *testing.T) {
+func TestInstallBundle_RefusesConflicts(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	install := func(b bundle.Install) error {
@@ -198,7 +198,7 @@ func TestBundleIsRefused(t *testing.T) {
 	requireCode(t, jig.CodeNotPermitted, err)
 }
 
-func TestBundleAndTheTenantsOwnDocuments(t *testing.T) {
+func TestInstallBundle_KeepsTheTenantsOwnDocuments(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	w.put(t, "agent/same@v1")
@@ -221,7 +221,7 @@ func TestBundleAndTheTenantsOwnDocuments(t *testing.T) {
 	require.Contains(t, w.current(t), "agent/x@v2<a>", "with replace, the bundle's version becomes current again")
 }
 
-func TestBundleIsRemoved(t *testing.T) {
+func TestRemoveBundle_TakesItsDocumentsOutOfUse(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	a := bundleOf("a", "1.0.0", nil, "agent/shared@v1", "agent/x@v1", "agent/y@v1")

@@ -49,7 +49,7 @@ func requests(n int, answer func(parts []int) (int, error)) (answers map[int]int
 	return answers, errs
 }
 
-func TestCombiner(t *testing.T) {
+func TestCombiner_JoinsRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	const n = maxCombined + 10
 	var sizes []int

@@ -160,7 +160,7 @@ func TestOpen_ErrorOmitsThePassword(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
-func TestMigrateNamesAMissingRole(t *testing.T) {
+func TestMigrate_NamesAMissingRole(t *testing.T) {
 	t.Parallel()
 	owner, _ := storetest.NewDatabase(t)
 	err := store.Migrate(t.Context(), owner, "no_such_role_here")

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestApprove(t *testing.T) {
+func TestDecide_ApprovesACall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -35,7 +35,7 @@ func TestApprove(t *testing.T) {
 	require.Equal(t, []string{"tool.needs_approval", "tool.approved", "tool.started"}, w.types(t))
 }
 
-func TestRuled(t *testing.T) {
+func TestRuled_ReturnsStoredAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -68,7 +68,7 @@ func TestRuled_FindsTheSameRequest(t *testing.T) {
 	require.Equal(t, []jig.Ruled{denied}, got)
 }
 
-func TestDeny(t *testing.T) {
+func TestDecide_DeniesACall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -85,7 +85,7 @@ func TestDeny(t *testing.T) {
 	require.Equal(t, []string{"denied"}, w.approvals(t, c))
 }
 
-func TestApproveWithEdits(t *testing.T) {
+func TestDecide_ApprovesWithEdits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -110,7 +110,7 @@ func TestApproveWithEdits(t *testing.T) {
 	require.Equal(t, ledger.ReserveRun, w.reserve(t, edited).Outcome)
 }
 
-func TestRefusedDecisionsChangeNothing(t *testing.T) {
+func TestDecide_RefusalChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -154,7 +154,7 @@ func TestRefusedDecisionsChangeNothing(t *testing.T) {
 	require.Equal(t, jig.CallReserved, got.Status)
 }
 
-func TestDecideNeedsASessionAndAKey(t *testing.T) {
+func TestDecide_NeedsASessionAndAKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := approval.DecisionRequest{Tenant: w.tenant, SessionID: w.session, Decision: jig.Decision{Call: "1.1", Answer: jig.AnswerApprove}}
@@ -165,7 +165,7 @@ func TestDecideNeedsASessionAndAKey(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestRefuseWritesOneEvent(t *testing.T) {
+func TestRefuse_WritesOneEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 2 {
@@ -209,7 +209,7 @@ func TestRefusedSignals_AreCountedAfterTheFirst(t *testing.T) {
 	require.Equal(t, jig.CallReserved, w.decide(t, "ok", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}).Status)
 }
 
-func TestLapse(t *testing.T) {
+func TestLapse_ExpiresWhatIsDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestDocuments(t *testing.T) {
+func TestDocuments_KeepTheirVersions(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
 	put := func(name, version, body string) {
@@ -71,7 +71,7 @@ func TestDocumentVersions_FindTheCurrentOne(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestDocumentVersions(t *testing.T) {
+func TestDocumentVersions_AreKeptBesideTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
 	keep := func(name, version, body string) {

@@ -69,7 +69,7 @@ func TestMoveFrame_AuditsTheEndOnce(t *testing.T) {
 }
 
 // Each activity of a run that came from a reset may record the reset.
-func TestRecordOnce(t *testing.T) {
+func TestRecordOnce_WritesOneEntryForEachSubject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := audit.Entry{Kind: audit.AuditReset, SessionID: w.session, Subject: "run-1", Reason: "a test"}

@@ -33,7 +33,7 @@ func (w world) record(t *testing.T, content string, change func(*entity.NewEntit
 	return e
 }
 
-func TestEntityIsCreatedOnceForAKey(t *testing.T) {
+func TestCreateEntity_CreatesOneForEachKey(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	n := entity.NewEntity{Entity: entity.Entity{Tenant: w.tenant, Type: "everything", Title: "one", Content: []byte(`{"name":"x"}`)}, Key: "k"}
@@ -67,7 +67,7 @@ func TestEntityIsCreatedOnceForAKey(t *testing.T) {
 	require.True(t, created, "without a key, each creation makes a new entity")
 }
 
-func TestEntityContentIsChecked(t *testing.T) {
+func TestCreateEntity_ChecksTheContent(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	for _, content := range []string{
@@ -85,7 +85,7 @@ func TestEntityContentIsChecked(t *testing.T) {
 	}
 }
 
-func TestEntityUpdate(t *testing.T) {
+func TestUpdateEntity_ChangesFields(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	e := w.record(t, `{"name":"a","amount":1,"open":true}`, func(n *entity.NewEntity) {
@@ -171,7 +171,7 @@ func TestRelate_TaintsTheEntity(t *testing.T) {
 	require.True(t, reads())
 }
 
-func TestRelationsAndWorkspaces(t *testing.T) {
+func TestConnected_FollowsRelationsWithinAWorkspace(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	ctx := t.Context()
@@ -247,7 +247,7 @@ func TestRelationsAndWorkspaces(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestTextsAreFound(t *testing.T) {
+func TestSearchText_FindsWords(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	ctx := t.Context()
@@ -371,7 +371,7 @@ func TestEntities_AreSeparatedByTenant(t *testing.T) {
 	require.Empty(t, w.dump(t))
 }
 
-func TestEntityCounts(t *testing.T) {
+func TestEntityCounts_CountByType(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	w.record(t, `{}`, nil)
@@ -389,7 +389,7 @@ func TestEntityCounts(t *testing.T) {
 }
 
 // A relation name with characters that PostgreSQL refuses is cleaned like any text, and its relations are kept.
-func TestRelationsOfOddNamesAreKept(t *testing.T) {
+func TestRelations_OfOddNamesAreKept(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	to := w.record(t, `{}`, nil)

@@ -29,7 +29,7 @@ func (w world) filling(t *testing.T, ordinal int, entity string) plan.Frame {
 	return f
 }
 
-func TestEntityKnowsTheCallThatFillsIt(t *testing.T) {
+func TestBeginFrame_NamesItsCallInTheEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	promised := func(n *entity.NewEntity) { n.SessionID, n.Call, n.Key = "ses_promised", "1.1", "k" }
@@ -74,7 +74,7 @@ func TestEntityKnowsTheCallThatFillsIt(t *testing.T) {
 	require.Equal(t, "1.2", changed.Call)
 }
 
-func TestEntityProgress(t *testing.T) {
+func TestEntityProgress_ReturnsTheLatestOutcomes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	e := w.record(t, `{"name":"a"}`, nil)
@@ -98,7 +98,7 @@ func TestEntityProgress(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestViolationsAreAuditedOnce(t *testing.T) {
+func TestRecordViolation_WritesOneRowForEachID(t *testing.T) {
 	t.Parallel()
 	w, victim := newWorld(t), newTenant(t)
 	stolen := victim.record(t, `{}`, nil)

@@ -196,7 +196,7 @@ func TestFilter_MatchesTheGoModel(t *testing.T) {
 	require.Greater(t, hits, 500, "the filters find too little")
 }
 
-func TestFilterRefuses(t *testing.T) {
+func TestFilter_RefusesWhatDoesNotFitTheType(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	where := func(field, op, value string) entity.Filter {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestLargest(t *testing.T) {
+func TestLargest_CallsLogarithmically(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 100, 1000, maxDeleted} {
 		looks := 0

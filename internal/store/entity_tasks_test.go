@@ -13,7 +13,7 @@ import (
 )
 
 // A move and its change of the entity are stored together or not at all.
-func TestMoveFrameChangesItsEntity(t *testing.T) {
+func TestMoveFrame_ChangesItsEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	e := w.record(t, `{"name":"a","amount":1}`, nil)
@@ -100,7 +100,7 @@ func TestMoveFrame_OutcomesOfTasksTaintTheEntity(t *testing.T) {
 	}
 }
 
-func TestSources(t *testing.T) {
+func TestSources_HaveHashesAndBodies(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	e := w.record(t, `{"name":"a"}`, nil)

@@ -23,7 +23,7 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestEventsAreGapless(t *testing.T) {
+func TestEvents_HaveNoGaps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	errs := make([]error, 50)
@@ -59,7 +59,7 @@ func TestEventsAreGapless(t *testing.T) {
 	require.NoError(t, w.AppendEvents(t.Context(), w.tenant, "ses_none"), "nothing to append")
 }
 
-func TestEventsPage(t *testing.T) {
+func TestEvents_ArePaged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	page, err := w.Events(t.Context(), w.tenant, w.session, 1, 1)
@@ -92,7 +92,7 @@ func requireWatching(t *testing.T, db *store.DB, w world, n int) {
 }
 
 // Waiters are woken by events of this process and of another, wherever they start.
-func TestWaitEventsWakes(t *testing.T) {
+func TestWaitEvents_WakesOnCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := patient(t)
@@ -115,7 +115,7 @@ func TestWaitEventsWakes(t *testing.T) {
 	}
 }
 
-func TestWaitEventsEnds(t *testing.T) {
+func TestWaitEvents_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(patient(t))
@@ -149,7 +149,7 @@ func TestWaitEvents_AheadOfTheLogDoesNotAffectOthers(t *testing.T) {
 	require.Empty(t, (<-far).events)
 }
 
-func TestSubscribe(t *testing.T) {
+func TestSubscribe_SendsEventsInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(patient(t))

@@ -85,7 +85,7 @@ func (w world) open(t *testing.T, f plan.Frame) []string {
 	return ids
 }
 
-func TestBeginFrameOnce(t *testing.T) {
+func TestBeginFrame_KeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, root := w.frame(t, 1)
@@ -112,7 +112,7 @@ func TestBeginFrameOnce(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestBeginFrameRace(t *testing.T) {
+func TestBeginFrame_ConcurrentCallsBeginOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	root := w.running(t, nil)
@@ -129,7 +129,7 @@ func TestBeginFrameRace(t *testing.T) {
 	}
 }
 
-func TestBeginFrameNeedsAnOpenCall(t *testing.T) {
+func TestBeginFrame_NeedsAnOpenCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -145,7 +145,7 @@ func TestBeginFrameNeedsAnOpenCall(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestFrameWindow(t *testing.T) {
+func TestFrameWindow_ListsOpenCallsWithApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -185,7 +185,7 @@ func TestFrameWindow_HasAllOpenCalls(t *testing.T) {
 	require.Len(t, win.Approvals, 150)
 }
 
-func TestFrameValues(t *testing.T) {
+func TestFrameValues_AreFoundByPath(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -299,7 +299,7 @@ func TestSessions_IncludeCallsOfCompositions(t *testing.T) {
 	require.Empty(t, w.open(t, nested))
 }
 
-func TestReconcileACallOfAComposition(t *testing.T) {
+func TestReconcile_OfACallOfAComposition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -319,7 +319,7 @@ func TestReconcileACallOfAComposition(t *testing.T) {
 	require.Empty(t, w.open(t, f))
 }
 
-func TestCancelSessionEndsCompositions(t *testing.T) {
+func TestCancelSession_EndsCompositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, root := w.frame(t, 1)
@@ -362,7 +362,7 @@ func TestCancelSessionEndsCompositions(t *testing.T) {
 }
 
 // When moves race with the end of the session, no call stays open.
-func TestCancelSessionRacesWithMoves(t *testing.T) {
+func TestCancelSession_RacesWithMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	frames := make([]plan.Frame, 8)

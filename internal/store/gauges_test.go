@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestOpenSessions(t *testing.T) {
+func TestOpenSessions_CountByStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mine := func() []protocol.SessionCount {
@@ -28,7 +28,7 @@ func TestOpenSessions(t *testing.T) {
 	require.Empty(t, mine(), "a session that has ended is not open")
 }
 
-func TestPendingDeliveries(t *testing.T) {
+func TestPendingDeliveries_CountByTenant(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
 	b.add(t, "one", "ntc_1", "ntc_2")
@@ -46,7 +46,7 @@ func TestPendingDeliveries(t *testing.T) {
 }
 
 // The counters of sessions and passes, of which there are many, are left out, and so are those of other days.
-func TestBudgetsUsed(t *testing.T) {
+func TestBudgetsUsed_ReturnsCountersOfTheDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lasting := []budget.Account{
@@ -73,7 +73,7 @@ func TestBudgetsUsed(t *testing.T) {
 	require.Equal(t, lasting, got)
 }
 
-func TestPoolStats(t *testing.T) {
+func TestPoolStats_CountConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.PoolStats()

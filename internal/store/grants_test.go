@@ -175,7 +175,7 @@ func TestGrant_ComesWithAnApproval(t *testing.T) {
 	require.Equal(t, []string{"refused fay", "voted fay", "approved flo", "granted flo"}, w.audit(t))
 }
 
-func TestRevokeGrant(t *testing.T) {
+func TestRevokeGrant_EndsItsUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	require.NoError(t, w.PutGrant(t.Context(), w.grant("grt_1", 3)))
@@ -195,7 +195,7 @@ func TestRevokeGrant(t *testing.T) {
 	require.True(t, w.entries(t)[1].Claimed)
 }
 
-func TestGrantsInPages(t *testing.T) {
+func TestGrants_ArePaged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := time.Now().UTC()

@@ -39,7 +39,7 @@ func TestInstallation_IsCreatedOnceAndCanBeOverridden(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKeysAreWrittenAtAdmission(t *testing.T) {
+func TestIdempotencyKeys_AreWrittenAtAdmission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -68,7 +68,7 @@ func TestIdempotencyKeysAreWrittenAtAdmission(t *testing.T) {
 	require.Error(t, w.MoveFrame(t.Context(), w.moving(f, lost)), "without the earlier call there is no key to take over")
 }
 
-func TestKeysOfOtherSessionsAreNotTakenOver(t *testing.T) {
+func TestIdempotencyKeys_OfOtherSessionsAreNotTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -80,7 +80,7 @@ func TestKeysOfOtherSessionsAreNotTakenOver(t *testing.T) {
 	require.Error(t, w.Admit(t.Context(), ledger.Admission{Tenant: w.tenant, SessionID: other.session, Pass: 1, Calls: []jig.Call{mine}}))
 }
 
-func TestLongCallIDsHaveKeysThatFit(t *testing.T) {
+func TestIdempotencyKeys_OfLongCallIDsFit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	long := w.running(t, func(c *jig.Call) { c.ID += "/" + strings.Repeat("step/", 100) })

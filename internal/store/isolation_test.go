@@ -264,7 +264,7 @@ func TestTenants_AreSeparated(t *testing.T) {
 }
 
 // SQL of the application role is limited by the tenant that is set and by the role's privileges.
-func TestRowLevelSecurityBindsTheRole(t *testing.T) {
+func TestRowLevelSecurity_BindsTheRole(t *testing.T) {
 	t.Parallel()
 	w, _, _ := owned(t)
 	tables := []string{

@@ -33,7 +33,7 @@ func (w world) told(t *testing.T) []string {
 	return w.column(t, "select kind from notices where session_id = $1 order by created_at, id", w.session)
 }
 
-func TestRemindersAndEscalationsComeOnce(t *testing.T) {
+func TestLapse_RemindsAndEscalatesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked := w.reminded(t, "")

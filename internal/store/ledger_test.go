@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-func TestAdmitOnce(t *testing.T) {
+func TestAdmit_StoresCallsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run, ask, deny, duplicate := w.call(1), w.call(2), w.call(3), w.call(4)
@@ -41,7 +41,7 @@ func TestAdmitOnce(t *testing.T) {
 	require.JSONEq(t, `{"path":"a"}`, string(w.row(t, run).Input))
 }
 
-func TestAdmitRace(t *testing.T) {
+func TestAdmit_ConcurrentAdmissionsStoreOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ask := w.call(2)
@@ -61,7 +61,7 @@ func TestAdmitRace(t *testing.T) {
 	require.Equal(t, []string{"tool.needs_approval"}, w.types(t))
 }
 
-func TestAdmitNeedsALiveSession(t *testing.T) {
+func TestAdmit_NeedsALiveSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := ledger.Admission{Tenant: w.tenant, SessionID: "ses_none", Pass: 1, Calls: []jig.Call{w.call(1)}}
@@ -90,7 +90,7 @@ func TestEqualCalls_OfOtherPasses(t *testing.T) {
 	require.Empty(t, found, "the pass itself does not count")
 }
 
-func TestWindow(t *testing.T) {
+func TestWindow_ListsOpenCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls []jig.Call
@@ -172,7 +172,7 @@ func TestComplete_StoresLargeResultsAsArtifacts(t *testing.T) {
 	w.requireWrites(t, 1)
 }
 
-func TestWritesCountSuccessfulWrites(t *testing.T) {
+func TestWrites_CountSuccessfulCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := []jig.Call{w.call(1), w.call(2), w.call(3)}
@@ -209,7 +209,7 @@ func TestComplete_RefusesInvalidStatuses(t *testing.T) {
 	require.Equal(t, jig.CallExecuting, w.row(t, c).Status)
 }
 
-func TestReadmit(t *testing.T) {
+func TestReadmit_ReplacesTheAdmission(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]jig.CallStatus{"open": jig.CallWaiting, "approved": jig.CallReserved} {
 		t.Run(name, func(t *testing.T) {

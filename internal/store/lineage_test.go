@@ -41,7 +41,7 @@ func (w world) view(t *testing.T) jig.SessionView {
 }
 
 // A call that a child session answers names that session in its row and in the log as soon as it begins.
-func TestCallNamesTheSessionThatAnswersIt(t *testing.T) {
+func TestNameChild_NamesTheSessionThatAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c, child := w.starts(t, 1)
@@ -114,7 +114,7 @@ func TestPendingOfAChild_OfAnEndedCallDoesNotShow(t *testing.T) {
 }
 
 // Pages over a session and its child sessions are in one order, without gaps.
-func TestPagesOverASessionAndItsChildren(t *testing.T) {
+func TestListPending_PagesOverASessionAndItsChildren(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, child := w.starts(t, 1)
@@ -144,7 +144,7 @@ func TestPagesOverASessionAndItsChildren(t *testing.T) {
 }
 
 // A call with an unknown outcome is doubtful once it has ended, because a person gave up or the session ended.
-func TestDoubtfulCalls(t *testing.T) {
+func TestDoubtfulCalls_ListUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)

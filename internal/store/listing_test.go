@@ -40,7 +40,7 @@ func (w world) seed(t testing.TB, at time.Time, list ...waiting) {
 	}
 }
 
-func TestListPendingFilters(t *testing.T) {
+func TestListPending_Filters(t *testing.T) {
 	t.Parallel()
 	w, at := newWorld(t), time.Now().UTC().Truncate(time.Second)
 	long := strings.Repeat("é", 300)
@@ -122,7 +122,7 @@ func TestLists_AreSeparatedByTenant(t *testing.T) {
 }
 
 // Listing with any filter reads only the index made for it.
-func TestListsUseTheirIndex(t *testing.T) {
+func TestListPending_UsesItsIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list, err := store.Queries()

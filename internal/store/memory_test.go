@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestOlderCalls(t *testing.T) {
+func TestOlderCalls_ReturnsTheLatestFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for pass := 1; pass <= 4; pass++ {

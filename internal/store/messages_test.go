@@ -26,7 +26,7 @@ func (w world) state(t *testing.T, pass int) ledger.PassState {
 	return state
 }
 
-func TestMessagesByKey(t *testing.T) {
+func TestAddMessage_StoresOneForEachKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	require.True(t, w.say(t, "m1", "skip the old ones"))
@@ -55,7 +55,7 @@ func TestMessagesByKey(t *testing.T) {
 	require.Len(t, w.types(t), 4)
 }
 
-func TestMessagesOfAnID(t *testing.T) {
+func TestHasMessage_FindsAnID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	has := func(id string) bool {
@@ -71,7 +71,7 @@ func TestMessagesOfAnID(t *testing.T) {
 	require.False(t, has("two"))
 }
 
-func TestUnreadAndMessagePass(t *testing.T) {
+func TestPassState_CountsUnreadMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	state := w.state(t, 1)
@@ -95,7 +95,7 @@ func TestUnreadAndMessagePass(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestPassStateCounts(t *testing.T) {
+func TestPassState_CountsCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.admit(t, w.call(1), w.call(2), w.call(3))

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-func TestMoveFrame(t *testing.T) {
+func TestMoveFrame_StoresAMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, root := w.frame(t, 2)
@@ -84,7 +84,7 @@ func TestMoveFrame_StoresLargeResultsAsArtifacts(t *testing.T) {
 }
 
 // Of several moves computed from the same revision, exactly one is stored, completely, and the others have no effect.
-func TestMoveFrameRace(t *testing.T) {
+func TestMoveFrame_ConcurrentMovesStoreOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -121,7 +121,7 @@ func TestMoveFrameRace(t *testing.T) {
 	require.Equal(t, []string{"tool.needs_approval"}, w.types(t)[before:])
 }
 
-func TestMoveFrameCancels(t *testing.T) {
+func TestMoveFrame_CancelsCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -163,7 +163,7 @@ func TestMoveFrameCancels(t *testing.T) {
 }
 
 // A call that is canceled while an attempt begins is either canceled or runs.
-func TestMoveFrameRacesWithReserve(t *testing.T) {
+func TestMoveFrame_RacesWithReserve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -216,7 +216,7 @@ func TestMoveFrame_RefusesInvalidMoves(t *testing.T) {
 }
 
 // After the session has ended, a composition may still end, but admits nothing.
-func TestMoveFrameOfAnEndedSession(t *testing.T) {
+func TestMoveFrame_OfAnEndedSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)

@@ -133,7 +133,7 @@ func (b box) settle(t *testing.T, d outbox.Delivery, a outbox.Attempt) {
 	require.NoError(t, b.SettleDelivery(t.Context(), d, a))
 }
 
-func TestNoticeIsStoredOnceWithItsTransaction(t *testing.T) {
+func TestNotice_IsStoredOnceWithItsTransaction(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one")
 	n := b.notice("one", "ntc_1")
@@ -168,7 +168,7 @@ func TestNoticeIsStoredOnceWithItsTransaction(t *testing.T) {
 	}
 }
 
-func TestTakeNotices(t *testing.T) {
+func TestTakeNotices_LeasesThem(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
 	b.add(t, "one", "ntc_1")
@@ -182,7 +182,7 @@ func TestTakeNotices(t *testing.T) {
 	require.ElementsMatch(t, []string{"ntc_2", "ntc_3"}, b.notices(t, 10), "their lease has ended")
 }
 
-func TestDeliveriesOpenOnce(t *testing.T) {
+func TestOpenDeliveries_OpensOnce(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one")
 	b.open(t, "one", []string{"a", "b"}, "ntc_1")
@@ -198,7 +198,7 @@ func TestDeliveriesOpenOnce(t *testing.T) {
 }
 
 // One delivery runs per target and a few per tenant, and the oldest are taken first.
-func TestTakeDeliveriesIsFair(t *testing.T) {
+func TestTakeDeliveries_IsFair(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
 	b.open(t, "one", []string{"a", "b", "c"}, "ntc_1", "ntc_2")
@@ -217,7 +217,7 @@ func TestTakeDeliveriesIsFair(t *testing.T) {
 	require.Equal(t, []string{"one ntc_2 a"}, names, "the other dispatcher has no unfinished deliveries")
 }
 
-func TestSettleDelivery(t *testing.T) {
+func TestSettleDelivery_RecordsTheOutcome(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one")
 	b.open(t, "one", []string{"a"}, "ntc_1")
@@ -279,7 +279,7 @@ func TestTarget_OtherDeliveriesAreDelayed(t *testing.T) {
 	requireSince(t, began, time.Hour, b.state(t, "one", "ntc_1", "a").NextAt)
 }
 
-func TestGoneTarget(t *testing.T) {
+func TestSettleDelivery_EndsDeliveriesToAGoneTarget(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
 	b.open(t, "one", []string{"a", "b"}, "ntc_1", "ntc_2")
@@ -299,7 +299,7 @@ func TestGoneTarget(t *testing.T) {
 }
 
 // With concurrent takers, each delivery is taken once.
-func TestTakeDeliveriesRace(t *testing.T) {
+func TestTakeDeliveries_ConcurrentCallersGetDifferentOnes(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one")
 	var targets []string
@@ -334,7 +334,7 @@ func TestTakeDeliveriesRace(t *testing.T) {
 	}
 }
 
-func TestForgetNotices(t *testing.T) {
+func TestForgetNotices_DeletesOldOnes(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
 	b.open(t, "one", []string{"a"}, "ntc_sent", "ntc_late", "ntc_waits")

@@ -14,7 +14,7 @@ func (w world) end(pass int, status jig.Status) ledger.End {
 	return ledger.End{Tenant: w.tenant, SessionID: w.session, Pass: pass, Status: status}
 }
 
-func TestEndPassOnce(t *testing.T) {
+func TestEndPass_RecordsTheFirstEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 2 {
@@ -52,7 +52,7 @@ func TestEndPassOnce(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestEndPassWithALargeAnswer(t *testing.T) {
+func TestEndPass_WithALargeAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	end := w.end(1, jig.StatusCompleted)
@@ -78,7 +78,7 @@ func TestEndPassWithALargeAnswer(t *testing.T) {
 	require.Equal(t, true, w.last(t, jig.EventSessionCompleted)["truncated"])
 }
 
-func TestEndPassOfACanceledSession(t *testing.T) {
+func TestEndPass_OfACanceledSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
@@ -111,7 +111,7 @@ func TestCancelSession_LeavesASessionThatChangedSince(t *testing.T) {
 	require.Equal(t, jig.StatusFailed, now.Status)
 }
 
-func TestCancelSession(t *testing.T) {
+func TestCancelSession_CancelsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := make([]jig.Call, 9)
@@ -170,7 +170,7 @@ func TestCancelSession(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, w.CancelSession(t.Context(), end))
 }
 
-func TestCancelSessionAsFailed(t *testing.T) {
+func TestCancelSession_AsFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	requireCode(t, jig.CodeInvalidInput, w.CancelSession(t.Context(), w.end(1, jig.StatusWorking)))
@@ -188,7 +188,7 @@ func TestCancelSessionAsFailed(t *testing.T) {
 	require.Equal(t, jig.StatusFailed, got.Status)
 }
 
-func TestSessionView(t *testing.T) {
+func TestSessionView_ShowsCallsAndApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run, ask := w.call(1), w.call(2)
@@ -211,7 +211,7 @@ func TestSessionView(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestPendingApprovalsPages(t *testing.T) {
+func TestPendingApprovals_ArePaged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls []jig.Call

@@ -37,7 +37,7 @@ func (w world) resume(t *testing.T, scope jig.PauseScope, target string) bool {
 	return changed
 }
 
-func TestPausesByScope(t *testing.T) {
+func TestPauses_HoldBackByScope(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := w.call(2)

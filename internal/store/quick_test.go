@@ -32,7 +32,7 @@ func (w world) reads(t *testing.T, n int) []jig.Call {
 	return list
 }
 
-func TestFinishQuick(t *testing.T) {
+func TestFinishQuick_RecordsReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := w.reads(t, 3)
@@ -111,7 +111,7 @@ func (w world) requireNotQuick(t *testing.T, q ledger.QuickCompletion) {
 }
 
 // With concurrent recorders and reservations of the same calls, each call is finished once and the log has no gap.
-func TestFinishQuickRace(t *testing.T) {
+func TestFinishQuick_ConcurrentRecordsCountOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := w.reads(t, 20)

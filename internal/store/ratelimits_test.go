@@ -287,7 +287,7 @@ func TestAskRateLimits_ManyWorkers(t *testing.T) {
 	require.Equal(t, []string{"5"}, w.column(t, "select count(*)::text from rate_calls where state = 'running'"))
 }
 
-func TestForgetRates(t *testing.T) {
+func TestForgetRates_DeletesWhatHasNoEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.several(t, 3)

@@ -21,7 +21,7 @@ func (w world) receive(t *testing.T, key, name, data string) bool {
 	return isNew
 }
 
-func TestReceive(t *testing.T) {
+func TestReceive_StoresAnEventOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	require.True(t, w.receive(t, "k1", "early", `1`))
@@ -70,7 +70,7 @@ func TestReceive(t *testing.T) {
 }
 
 // With concurrent senders, events are numbered without gaps and each key counts once.
-func TestReceiveRace(t *testing.T) {
+func TestReceive_ConcurrentEventsAreNumbered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)

@@ -34,7 +34,7 @@ func (w world) reconcile(t *testing.T, key string, r jig.Reconciliation) jig.Rul
 
 var doubt = []string{"tool.needs_approval", "tool.approved", "tool.started", "tool.outcome_unknown"}
 
-func TestReconcileHappened(t *testing.T) {
+func TestReconcile_Happened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.doubtful(t)
@@ -53,7 +53,7 @@ func TestReconcileHappened(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestReconcileHappenedWithALargeResult(t *testing.T) {
+func TestReconcile_HappenedWithALargeResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.doubtful(t)
@@ -68,7 +68,7 @@ func TestReconcileHappenedWithALargeResult(t *testing.T) {
 	require.JSONEq(t, string(result), string(whole.Data))
 }
 
-func TestReconcileNotHappened(t *testing.T) {
+func TestReconcile_NotHappened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.doubtful(t)
@@ -84,7 +84,7 @@ func TestReconcileNotHappened(t *testing.T) {
 }
 
 // A second statement that nothing happened does not cover a later attempt.
-func TestReconcileTwiceRunsTheCallOnce(t *testing.T) {
+func TestReconcile_TwiceRunsTheCallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.doubtful(t)
@@ -106,7 +106,7 @@ func TestReconcileTwiceRunsTheCallOnce(t *testing.T) {
 	require.Equal(t, 3, w.reserve(t, c).Fence)
 }
 
-func TestReconcileGiveUp(t *testing.T) {
+func TestReconcile_GiveUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.doubtful(t)
@@ -117,7 +117,7 @@ func TestReconcileGiveUp(t *testing.T) {
 	w.requireWrites(t, 0)
 }
 
-func TestRefusedReconciliationsChangeNothing(t *testing.T) {
+func TestReconcile_RefusalChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.doubtful(t)

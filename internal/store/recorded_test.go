@@ -28,7 +28,7 @@ func (w world) recorded(t *testing.T, since time.Time, limit int) []ledger.Recor
 	}
 }
 
-func TestRecordedCalls(t *testing.T) {
+func TestRecordedCalls_ArePaged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	began := clock(t)
@@ -85,7 +85,7 @@ func TestRecordedCalls(t *testing.T) {
 }
 
 // Large inputs make pages smaller, and a call larger than a page still gets a page of its own.
-func TestRecordedCallsOfLargeInputs(t *testing.T) {
+func TestRecordedCalls_BoundTheInputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i, size := range []int{10 << 20, 5 << 20, 20 << 20, 100} {

@@ -55,7 +55,7 @@ func TestReply_IsTheCallsResult(t *testing.T) {
 	w.requireWrites(t, 0)
 }
 
-func TestRefusedAnswersChangeNothing(t *testing.T) {
+func TestReply_RefusalChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.question(t, new(finance(1)))
@@ -101,7 +101,7 @@ func TestReply_RefusesApprovals(t *testing.T) {
 
 // An unknown outcome may be reconciled by the people whom the tenant names. If it names nobody, those who could have approved the call
 // may.
-func TestWhoMayReconcile(t *testing.T) {
+func TestReconcile_WhoMay(t *testing.T) {
 	t.Parallel()
 	terms := finance(1)
 	terms.NotRequester = true

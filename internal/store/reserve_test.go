@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-func TestReserveRunsOnce(t *testing.T) {
+func TestReserve_RunsACallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -38,7 +38,7 @@ func TestReserveRunsOnce(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestReserveRace(t *testing.T) {
+func TestReserve_ConcurrentAttemptsBeginOne(t *testing.T) {
 	t.Parallel()
 	for name, asks := range map[string]bool{"run": false, "approved": true} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestReserveRace(t *testing.T) {
 	}
 }
 
-func TestReserveByAttempt(t *testing.T) {
+func TestReserve_SameAttemptRunsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -161,7 +161,7 @@ func TestReserve_WaitsWhenTheToolChanged(t *testing.T) {
 	require.Empty(t, w.types(t))
 }
 
-func TestApprovalIsConsumedOnce(t *testing.T) {
+func TestReserve_ConsumesAnApprovalOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -184,7 +184,7 @@ func TestApprovalIsConsumedOnce(t *testing.T) {
 	require.Equal(t, []string{"tool.needs_approval", "tool.approved", "tool.started", "tool.started", "tool.completed"}, w.types(t))
 }
 
-func TestOldFenceChangesNothing(t *testing.T) {
+func TestComplete_OldFenceChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, func(c *jig.Call) { c.Idempotent = true })
@@ -202,7 +202,7 @@ func TestOldFenceChangesNothing(t *testing.T) {
 	require.Equal(t, []string{"tool.started", "tool.started", "tool.completed"}, w.types(t))
 }
 
-func TestCompleteAsUnknownAsksAPerson(t *testing.T) {
+func TestComplete_AsUnknownAsksAPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)

@@ -31,7 +31,7 @@ func (w world) creations(t *testing.T) map[string]func(jig.Session) (jig.Session
 	}
 }
 
-func TestSameClientIDWithAnotherRequestIsConflict(t *testing.T) {
+func TestCreateSession_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	for name, create := range w.creations(t) {
@@ -49,7 +49,7 @@ func TestSameClientIDWithAnotherRequestIsConflict(t *testing.T) {
 	}
 }
 
-func TestDeletedSessionsNeverRunAgain(t *testing.T) {
+func TestCreateSession_DeletedSessionsNeverRunAgain(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"pruned", "erased"} {
 		w, neighbour := newTenant(t), storetest.Tenant(t)
@@ -77,7 +77,7 @@ func TestDeletedSessionsNeverRunAgain(t *testing.T) {
 	}
 }
 
-func TestErasedTenantsTokensStayUsed(t *testing.T) {
+func TestEraseTenant_TokensStayUsed(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	_, err := w.pauseTool(t, proof("once", "first"))

@@ -159,7 +159,7 @@ func TestListSessions_NamesTheToolOfASingleCall(t *testing.T) {
 	require.Equal(t, "file.write", page[0].Tool)
 }
 
-func TestReadPass(t *testing.T) {
+func TestReadPass_ReturnsMessagesTurnAndCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked := w.asking(t)

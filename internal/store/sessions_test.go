@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestCreateSessionOnce(t *testing.T) {
+func TestCreateSession_CreatesOne(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
 	want := jig.Session{
@@ -54,7 +54,7 @@ func TestCreateSessionOnce(t *testing.T) {
 }
 
 // The session of a single call is stored completely, with its pass and its turn, and only once, however often it is requested.
-func TestCreateCallOnce(t *testing.T) {
+func TestCreateCall_CreatesOne(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
 	for name, size := range map[string]int{"small": 10, "large": 2 * jig.InlineBytes} {
@@ -97,7 +97,7 @@ func TestCreateCallOnce(t *testing.T) {
 	requireCode(t, jig.CodeInvalidInput, err)
 }
 
-func TestBeginPassOnce(t *testing.T) {
+func TestBeginPass_BeginsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	begun, err := w.BeginPass(t.Context(), w.tenant, w.session, 1)
@@ -119,7 +119,7 @@ func TestBeginPassOnce(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestSaveTurnOnce(t *testing.T) {
+func TestSaveTurn_KeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"small": 10, "large": 2 << 20} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSaveTurnOnce(t *testing.T) {
 	}
 }
 
-func TestSummaryAndTodo(t *testing.T) {
+func TestSession_HasSummaryAndTodo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	require.NoError(t, w.SaveSummary(t.Context(), w.tenant, w.session, 3, "three"))

@@ -66,7 +66,7 @@ func (w world) manners(t testing.TB, at time.Time) {
 	)
 }
 
-func TestStatistics(t *testing.T) {
+func TestStatistics_OfATenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at, err := w.Now(t.Context())
@@ -119,7 +119,7 @@ func TestStatistics_WithoutApprovals(t *testing.T) {
 }
 
 // The statistics over all tenants count every tenant's approvals and reveal nothing but counts.
-func TestStatisticsOverAllTenants(t *testing.T) {
+func TestStatistics_OverAllTenants(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	at := time.Now().UTC().Truncate(time.Second).Add(-time.Minute)

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestExportAndErase(t *testing.T) {
+func TestExportTenant_UntilItIsErased(t *testing.T) {
 	t.Parallel()
 	w, _, _ := owned(t)
 	kinds := map[string]int{}
@@ -44,7 +44,7 @@ func TestExportAndErase(t *testing.T) {
 	storetest.Session(t, w.DB, w.tenant) // the erased tenant may be used again
 }
 
-func TestPruneTakesEndedSessions(t *testing.T) {
+func TestPruneTenant_TakesEndedSessions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	live := w.session
@@ -67,7 +67,7 @@ func TestPruneTakesEndedSessions(t *testing.T) {
 	require.Equal(t, []string{kept}, w.column(t, "select artifact_id from artifacts"))
 }
 
-func TestLiveSessions(t *testing.T) {
+func TestLiveSessions_AreThoseWithoutChanges(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})

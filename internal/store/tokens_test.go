@@ -168,7 +168,7 @@ func TestRefusedDecision_DoesNotUseUpItsToken(t *testing.T) {
 	require.Equal(t, jig.CallReserved, decide("two", "").Status)
 }
 
-func TestForgetTokens(t *testing.T) {
+func TestForgetTokens_DeletesExpiredOnes(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})

@@ -14,7 +14,7 @@ import (
 )
 
 // Only an answer from PostgreSQL proves that a transaction's last statements were rolled back; a broken connection proves nothing.
-func TestRefused(t *testing.T) {
+func TestRefused_OnlyIfPostgreSQLRejected(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
 		&pgconn.PgError{Code: "23503", SeverityUnlocalized: "ERROR"}, jig.Errorf(jig.CodeConflict, "no"), fmt.Errorf("x: %w", jig.Errorf(jig.CodeConflict, "no")),

@@ -92,7 +92,7 @@ func (w world) entries(t *testing.T) []audit.Entry {
 	return list
 }
 
-func TestQuorumInAnyOrder(t *testing.T) {
+func TestVotes_ReachAQuorumInAnyOrder(t *testing.T) {
 	t.Parallel()
 	terms := finance(2)
 	terms.Requirements = append(terms.Requirements, jig.Requirement{Rule: "p/lead", Approvers: jig.Approvers{Permission: "lead"}, Quorum: 1})
@@ -117,7 +117,7 @@ func TestQuorumInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestNobodyVotesTwice(t *testing.T) {
+func TestVotes_CountOncePerPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.under(t, finance(2), nil)
@@ -165,7 +165,7 @@ func TestVotes_ConcurrentApprovalsDecideOnce(t *testing.T) {
 	require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 }
 
-func TestDelegate(t *testing.T) {
+func TestDelegate_LetsAnotherPersonDecide(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	terms := finance(1)
