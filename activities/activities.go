@@ -77,10 +77,10 @@ func New(d Deps) *Activities {
 		d.Servers = noServers{}
 	}
 	if d.Budgets == nil {
-		d.Budgets = unlimited{}
+		d.Budgets = noBudgets{}
 	}
 	if d.RateLimits == nil {
-		d.RateLimits = boundless{}
+		d.RateLimits = noRateLimits{}
 	}
 	if d.Now == nil {
 		d.Now = time.Now

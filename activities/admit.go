@@ -104,7 +104,7 @@ func (a *Activities) admission(
 	if err != nil {
 		return out, err
 	}
-	cover := a.newGrantMatcher(session)
+	matcher := a.newGrantMatcher(session)
 	for i := range out.Calls {
 		call := &out.Calls[i]
 		if call.Status != "" {
@@ -115,7 +115,7 @@ func (a *Activities) admission(
 			continue
 		}
 		seen[call.Signature] = call.ID
-		approval, err := a.decideOn(ctx, cover, tools[i], call)
+		approval, err := a.decideOn(ctx, matcher, tools[i], call)
 		if err != nil {
 			return out, err
 		}
@@ -128,8 +128,8 @@ func (a *Activities) admission(
 
 // decideOn applies policy to a call and sets its state. It returns the approval to ask for, or the one that a grant gave. If an
 // unreadable policy holds the call back, the call is reserved without an approval, so that it must be admitted again before it can run.
-func (a *Activities) decideOn(ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
-	return a.decideWith(ctx, cover, tool, call, a.confirm, nil)
+func (a *Activities) decideOn(ctx context.Context, matcher *grantMatcher, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
+	return a.decideWith(ctx, matcher, tool, call, a.confirm, nil)
 }
 
 // confirmation handles a call of a tool with a confirmation flag.
@@ -138,32 +138,32 @@ type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, 
 // decideWith is decideOn with a choice of how to confirm the call, and with the preview of the call that asks. Without previews, a call that
 // would ask and whose tool has previews is reserved without an approval: the first attempt to run it computes the preview and asks.
 func (a *Activities) decideWith(
-	ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call, confirm confirmation, previews *previews,
+	ctx context.Context, matcher *grantMatcher, tool jig.Tool, call *jig.Call, confirm confirmation, previews *previews,
 ) (*jig.Pending, error) {
-	ruling, err := a.rule(ctx, cover.session, tool, call, cover.origins)
+	ruling, err := a.rule(ctx, matcher.session, tool, call, matcher.origins)
 	if err != nil || ruling.Held != "" {
 		return nil, err
 	}
 	if tool.Confirm && !call.Status.Final() {
-		if err := confirm(ctx, cover.session, tool, call, ruling); err != nil {
+		if err := confirm(ctx, matcher.session, tool, call, ruling); err != nil {
 			return nil, err
 		}
 	}
 	if call.Status != jig.CallWaiting {
 		return nil, nil // nil means that no approval is needed
 	}
-	pending, alone, err := a.approvable(ctx, cover, tool, *call, ruling)
+	pending, denied, err := a.approvable(ctx, matcher, tool, *call, ruling)
 	if err != nil {
 		return nil, err
 	}
 	pending.NextAt = approval.NextAt(pending, pending.RequestedAt)
 	if !ruling.Person { // otherwise no standing approval answers
-		if err := cover.apply(ctx, tool, call, &pending); err != nil {
+		if err := matcher.apply(ctx, tool, call, &pending); err != nil {
 			return nil, err
 		}
 	}
-	if alone != nil && pending.Grant == "" {
-		deny(call, alone)
+	if denied != nil && pending.Grant == "" {
+		deny(call, denied)
 		return nil, nil // nil means that nobody is asked, because nobody may decide
 	}
 	if pending.Grant != "" || !tool.Previews {
@@ -179,23 +179,23 @@ func (a *Activities) decideWith(
 	return &pending, nil
 }
 
-// approvable returns the approval that a call asks for. alone says why nobody may give it, according to the tenant's latest document.
+// approvable returns the approval that a call asks for. denied says why nobody may give it, according to the tenant's latest document.
 func (a *Activities) approvable(
-	ctx context.Context, cover *grantMatcher, tool jig.Tool, call jig.Call, ruling policy.Ruling,
-) (pending jig.Pending, alone *jig.Error, err error) {
-	settings, askers, err := cover.knows(ctx, call)
+	ctx context.Context, matcher *grantMatcher, tool jig.Tool, call jig.Call, ruling policy.Ruling,
+) (pending jig.Pending, denied *jig.Error, err error) {
+	settings, askers, err := matcher.settingsFor(ctx, call)
 	if err != nil {
 		return pending, nil, err
 	}
-	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.Now())
-	if alone == nil {
+	pending, denied = settings.Voters().Independent(a.pending(matcher.session, tool, call, ruling, settings, askers), a.Now())
+	if denied == nil {
 		return pending, nil, nil
 	}
-	if settings, err = a.Tenants.Latest(ctx, cover.session.Tenant); err != nil {
+	if settings, err = a.Tenants.Latest(ctx, matcher.session.Tenant); err != nil {
 		return pending, nil, err
 	}
-	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.Now())
-	return pending, alone, nil
+	pending, denied = settings.Voters().Independent(a.pending(matcher.session, tool, call, ruling, settings, askers), a.Now())
+	return pending, denied, nil
 }
 
 // resolve finds the tool, checks that the session may use it, and sets the call's input in canonical form with defaults. refused is the

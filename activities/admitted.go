@@ -14,7 +14,7 @@ func (a *Activities) admittedNow(ctx context.Context, session jig.Session, admis
 	if len(admission.Calls) > limit {
 		return a.admittedBefore(ctx, session, admission.Pass, limit)
 	}
-	return a.inHand(ctx, session, ledger.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
+	return a.openCalls(ctx, session, ledger.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
 }
 
 // admittedBefore reads the open calls of a pass that was admitted earlier.
@@ -23,12 +23,12 @@ func (a *Activities) admittedBefore(ctx context.Context, session jig.Session, pa
 	if err != nil {
 		return Admitted{}, err
 	}
-	return a.inHand(ctx, session, window)
+	return a.openCalls(ctx, session, window)
 }
 
-// inHand returns the calls that the pass's workflow must work on. If the session was started in the background to run an extraction, the
+// openCalls returns the calls that the pass's workflow must work on. If the session was started in the background to run an extraction, the
 // extraction is first tried in a local activity, because an extraction that makes no calls needs no workflow of its own.
-func (a *Activities) inHand(ctx context.Context, session jig.Session, w ledger.Window) (Admitted, error) {
+func (a *Activities) openCalls(ctx context.Context, session jig.Session, w ledger.Window) (Admitted, error) {
 	refs, err := a.refs(ctx, w)
 	admitted := Admitted{More: w.More, Calls: refs}
 	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {

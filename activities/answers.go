@@ -23,7 +23,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	word, err := a.wordAbout(ctx, in, payload.Proof, payload.Content())
+	statement, err := a.decisionStatement(ctx, in, payload.Proof, payload.Content())
 	if jig.CodeOf(err) == jig.CodeNotPermitted {
 		return a.refuseSignal(ctx, in, explain(err))
 	}
@@ -32,7 +32,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	}
 	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reply: r, Now: a.Now(), Voters: settings.Voters()}
 	request.Refusal = approval.CheckReply(r)
-	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call, answers: true}
+	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, statement: statement, call: r.Call, answers: true}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return token.VerifyReply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
@@ -50,9 +50,9 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	var heard Handled
-	err = a.follow(ctx, ruled, &heard)
-	return heard, err
+	var handled Handled
+	err = a.follow(ctx, ruled, &handled)
+	return handled, err
 }
 
 func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) {
@@ -65,7 +65,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	if err != nil {
 		return Handled{}, err
 	}
-	word, err := a.wordAbout(ctx, in, payload.Proof, payload.Content())
+	statement, err := a.decisionStatement(ctx, in, payload.Proof, payload.Content())
 	if jig.CodeOf(err) == jig.CodeNotPermitted {
 		return a.refuseSignal(ctx, in, explain(err))
 	}
@@ -76,7 +76,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.Now(),
 		Voters: settings.Voters(), Refusal: approval.CheckReconciliation(r),
 	}
-	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call}
+	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, statement: statement, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return token.VerifyReconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
@@ -89,7 +89,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	if err != nil {
 		return Handled{}, err
 	}
-	var heard Handled
-	err = a.follow(ctx, ruled, &heard)
-	return heard, err
+	var handled Handled
+	err = a.follow(ctx, ruled, &handled)
+	return handled, err
 }

@@ -83,8 +83,8 @@ func (a *Activities) tool(ctx context.Context, tenant, name, version string) (ji
 
 // find finds a Go tool that the tenant can see, or a version of an execution spec. It returns false if there is none.
 func (a *Activities) find(ctx context.Context, tenant, name, version string) (contract, bool, error) {
-	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
-		return a.inCode(tool), ok, err
+	if tool, ok, err := a.goTool(ctx, tenant, name); ok || err != nil {
+		return a.goContract(tool), ok, err
 	}
 	if version == "" {
 		return contract{}, false, nil
@@ -96,8 +96,8 @@ func (a *Activities) find(ctx context.Context, tenant, name, version string) (co
 	return found, err == nil, err
 }
 
-// inCode returns a Go tool, which the catalog runs.
-func (a *Activities) inCode(tool jig.Tool) contract {
+// goContract returns a Go tool, which the catalog runs.
+func (a *Activities) goContract(tool jig.Tool) contract {
 	c := contract{tool: tool, run: func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
 		return a.Catalog.Run(ctx, tool.Name, input, inv)
 	}}
@@ -147,7 +147,7 @@ func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, erro
 // tools returns all tools that a tenant may see, Go tools and execution specs, sorted by name. If both have the same name, the Go tool
 // wins.
 func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, error) {
-	list, err := a.codes(ctx, tenant)
+	list, err := a.goTools(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +181,8 @@ func (a *Activities) completed(tool jig.Tool, input json.RawMessage) (json.RawMe
 	return input, a.Catalog.Validate(tool.Name, input)
 }
 
-// sees reports whether a tenant can see a Go tool.
-func (a *Activities) sees(ctx context.Context, tenant string, tool jig.Tool) (bool, error) {
+// canSee reports whether a tenant can see a Go tool.
+func (a *Activities) canSee(ctx context.Context, tenant string, tool jig.Tool) (bool, error) {
 	if len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, tenant) {
 		return false, nil
 	}
@@ -200,24 +200,24 @@ func (a *Activities) bundleNames(ctx context.Context, tenant string) ([]string, 
 	return a.Bundles.BundleNames(ctx, tenant)
 }
 
-// code finds a Go tool that the tenant can see.
-func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, bool, error) {
+// goTool finds a Go tool that the tenant can see.
+func (a *Activities) goTool(ctx context.Context, tenant, name string) (jig.Tool, bool, error) {
 	tool, ok := a.Catalog.Tool(name)
 	if !ok {
 		return jig.Tool{}, false, nil
 	}
-	if seen, err := a.sees(ctx, tenant, tool); !seen || err != nil {
+	if seen, err := a.canSee(ctx, tenant, tool); !seen || err != nil {
 		return jig.Tool{}, false, err
 	}
 	return tool, true, nil
 }
 
-// codes returns the Go tools that a tenant can see, sorted by name.
-func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, error) {
+// goTools returns the Go tools that a tenant can see, sorted by name.
+func (a *Activities) goTools(ctx context.Context, tenant string) ([]jig.Tool, error) {
 	all := a.Catalog.Tools()
 	list := make([]jig.Tool, 0, len(all))
 	for _, tool := range all {
-		seen, err := a.sees(ctx, tenant, tool)
+		seen, err := a.canSee(ctx, tenant, tool)
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +234,7 @@ func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (bo
 	if isDocument(tool) {
 		return false, nil
 	}
-	seen, err := a.sees(ctx, tenant, tool)
+	seen, err := a.canSee(ctx, tenant, tool)
 	return err == nil && !seen, err
 }
 

@@ -74,7 +74,7 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 		return Composed{Done: true, Ran: Ran{State: jig.CallCanceled}}, nil
 	}
 	if ended != nil && ended.Paused {
-		return Composed{Wake: in.Now.Add(max(time.Second, ended.lookAgain())), Stuck: ended.Stuck}, nil
+		return Composed{Wake: in.Now.Add(max(time.Second, ended.retryDelay())), Stuck: ended.Stuck}, nil
 	}
 	if ended != nil {
 		return Composed{Done: true, Ran: *ended}, nil
@@ -95,12 +95,12 @@ type composition struct {
 	begun           *plan.Extraction
 	frame           plan.Frame
 	at              plan.Situation
-	// grantMatcher finds the grants for the composition's calls.
-	cover *grantMatcher
+	// matcher finds the grants that cover the composition's calls.
+	matcher *grantMatcher
 	// taint records whether the entity that it fills can be trusted.
 	taint *entity.Taint
-	// told lists the calls that this run of Compose canceled. A call that is executing stays open until its worker ends it.
-	told []string
+	// canceled lists the calls that this run of Compose canceled. A call that is executing stays open until its worker ends it.
+	canceled []string
 	// fresh are the open calls that this run of Compose admitted, with their approvals.
 	fresh ledger.Window
 }
@@ -120,7 +120,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput, taint *en
 		call.Paused = "" // a pause must not keep a canceled call from ending
 	}
 	taint.Session = session.ReadUntrusted
-	c = &composition{Activities: a, session: session, root: call, cover: a.newGrantMatcher(session), taint: taint}
+	c = &composition{Activities: a, session: session, root: call, matcher: a.newGrantMatcher(session), taint: taint}
 	if tool, ok := a.Catalog.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
 		c.extracts, c.spec.tool = true, tool
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
@@ -195,7 +195,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			if frame.Revision == stale && !frame.Done {
 				return out, err // no other run stored a move: the session has ended
 			}
-			c.frame, c.at.Events, c.cover.origins = frame, frame.Received, &origins{Activities: c.Activities}
+			c.frame, c.at.Events, c.matcher.origins = frame, frame.Received, &origins{Activities: c.Activities}
 			if _, again = c.prepare(ctx); again != nil {
 				return out, again
 			}
@@ -256,7 +256,7 @@ func (c *composition) note(used *facts) {
 	c.session.ReadPrivate = c.session.ReadPrivate || used.private
 	c.session.ReadUntrusted = c.session.ReadUntrusted || used.untrusted || len(c.at.Events) > 0
 	c.taint.Session = c.session.ReadUntrusted
-	c.cover.session, c.cover.origins.stale = c.session, true
+	c.matcher.session, c.matcher.origins.stale = c.session, true
 }
 
 // distrust records at once that an extraction has read an entity that is not trusted, because later runs of Compose do not read it again. The

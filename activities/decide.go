@@ -34,14 +34,14 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	word, err := a.wordAbout(ctx, in, payload.Proof, payload.Content())
+	statement, err := a.decisionStatement(ctx, in, payload.Proof, payload.Content())
 	if jig.CodeOf(err) == jig.CodeNotPermitted {
 		return a.refuseSignal(ctx, in, explain(err))
 	}
 	if err != nil {
 		return Handled{}, err
 	}
-	var heard Handled
+	var handled Handled
 	for i, d := range payload.All() {
 		var contradiction string
 		switch named := jig.Answer(in.Name); {
@@ -56,28 +56,28 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, i), Decision: d, Now: a.Now(),
 			Voters: settings.Voters(), Refusal: contradiction,
 		}
-		ruled, err := a.rulingOn(ctx, in, settings, wordOf(word, i), request)
+		ruled, err := a.applyDecision(ctx, in, settings, statementFor(statement, i), request)
 		if err != nil {
-			return heard, err
+			return handled, err
 		}
-		if err := a.follow(ctx, ruled, &heard); err != nil {
-			return heard, err
+		if err := a.follow(ctx, ruled, &handled); err != nil {
+			return handled, err
 		}
 	}
-	return heard, nil
+	return handled, nil
 }
 
-// wordAbout returns a server's statement about decisions, an answer or an outcome with a content; nil without one.
-func (a *Activities) wordAbout(ctx context.Context, in Signal, proof, content string) (word *protocol.Statement, err error) {
+// decisionStatement verifies the server's statement that came with decisions, an answer or an outcome. It returns nil if there is none.
+func (a *Activities) decisionStatement(ctx context.Context, in Signal, proof, content string) (statement *protocol.Statement, err error) {
 	if proof != "" {
 		want := protocol.Statement{Kind: protocol.StateDecide, Tenant: in.Tenant, Session: in.SessionID, Content: content}
-		word, err = a.stated(ctx, proof, want, a.Now())
+		statement, err = a.stated(ctx, proof, want, a.Now())
 	}
-	return word, err
+	return statement, err
 }
 
-// wordOf returns a server's statement about several decisions as one about the decision with an index, so that each can be accepted once.
-func wordOf(all *protocol.Statement, index int) *protocol.Statement {
+// statementFor returns the statement about one of several decisions. Its id contains the index, so that each decision is accepted once.
+func statementFor(all *protocol.Statement, index int) *protocol.Statement {
 	if all == nil {
 		return nil
 	}
@@ -89,14 +89,14 @@ func wordOf(all *protocol.Statement, index int) *protocol.Statement {
 // maxEditRaces limits how often an edit is recomputed because somebody else changed the input in the meantime.
 const maxEditRaces = 5
 
-// rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another edit
+// applyDecision applies a decision. An edit is checked and compared with the current input before the store locks the call. If another edit
 // was stored in between, the edit is recomputed, so that the record shows what really changed.
-func (a *Activities) rulingOn(
-	ctx context.Context, in Signal, settings tenancy.Settings, word *protocol.Statement, asked approval.DecisionRequest,
+func (a *Activities) applyDecision(
+	ctx context.Context, in Signal, settings tenancy.Settings, statement *protocol.Statement, asked approval.DecisionRequest,
 ) (approval.Applied, error) {
 	for race := 0; ; race++ {
 		request := asked
-		changed, err := a.prepare(ctx, in, settings, word, &request)
+		changed, err := a.prepare(ctx, in, settings, statement, &request)
 		if err != nil {
 			return approval.Applied{}, err
 		}
@@ -114,11 +114,11 @@ func (a *Activities) rulingOn(
 // shown, applies policy to an edited call, and creates a grant that comes with the decision. If the call has changed since it was shown, the
 // decision is refused, and changed is the call to renew.
 func (a *Activities) prepare(
-	ctx context.Context, in Signal, settings tenancy.Settings, word *protocol.Statement, r *approval.DecisionRequest,
+	ctx context.Context, in Signal, settings tenancy.Settings, statement *protocol.Statement, r *approval.DecisionRequest,
 ) (changed *compared, err error) {
 	d := &r.Decision
 	r.Refusal = cmp.Or(r.Refusal, approval.CheckDecision(*d))
-	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, word: word, call: d.Call}
+	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, statement: statement, call: d.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		d.Digest = cmp.Or(d.Digest, digest)
 		return token.VerifyDecision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
@@ -276,10 +276,10 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	return nil
 }
 
-// follow adds to heard the answer to a request, the composition of its call and, if the call may run now or still waits, a reference to
+// follow adds to handled the answer to a request, the composition of its call and, if the call may run now or still waits, a reference to
 // the call.
-func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *Handled) error {
-	heard.Decisions = append(heard.Decisions, ruled.Ruled)
+func (a *Activities) follow(ctx context.Context, ruled approval.Applied, handled *Handled) error {
+	handled.Decisions = append(handled.Decisions, ruled.Ruled)
 	if ruled.Call == nil || ruled.Status == "" {
 		return nil
 	}
@@ -288,8 +288,8 @@ func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *
 		a.Tracing.Decided(ctx, call)
 	}
 	waits := (accepted || ruled.Renewed) && call.Status == ruled.Status && (call.Status == jig.CallWaiting || call.Status == jig.CallUnknown)
-	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
-		heard.Frames = append(heard.Frames, call.Frame)
+	if call.Frame != "" && !slices.Contains(handled.Frames, call.Frame) {
+		handled.Frames = append(handled.Frames, call.Frame)
 	}
 	if !waits && call.Status != jig.CallReserved {
 		return nil
@@ -308,7 +308,7 @@ func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *
 		}
 		ref.State, ref.Ask = ran.State, ran.Ask
 	}
-	heard.Calls = append(heard.Calls, ref)
+	handled.Calls = append(handled.Calls, ref)
 	return nil
 }
 

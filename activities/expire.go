@@ -21,7 +21,7 @@ type ExpireInput struct {
 // Expire processes approvals that are due: it expires those whose time has come and sends due reminders and escalations. It returns
 // the state of each call.
 func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error) {
-	var heard Handled
+	var handled Handled
 	var voters *approval.Voters
 	if settings, err := a.Tenants.Latest(ctx, in.Tenant); err == nil { // else approvals expire all the same
 		voters = new(settings.Voters())
@@ -29,21 +29,21 @@ func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error
 	for _, id := range in.Calls {
 		lapse, err := a.Store.Lapse(ctx, in.Tenant, in.SessionID, id, voters, in.Now)
 		if err != nil {
-			return heard, temporalError(err)
+			return handled, temporalError(err)
 		}
 		call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, id)
 		if err != nil {
-			return heard, temporalError(err)
+			return handled, temporalError(err)
 		}
-		if lapse.Status == jig.CallExpired && lapse.OnExpiry.Strictness() > heard.Ending.Strictness() {
-			heard.Ending = lapse.OnExpiry
+		if lapse.Status == jig.CallExpired && lapse.OnExpiry.Strictness() > handled.Ending.Strictness() {
+			handled.Ending = lapse.OnExpiry
 		}
 		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: lapse.Status}
-		if err := a.follow(ctx, approval.Applied{Ruled: ruled, Call: &call}, &heard); err != nil {
-			return heard, temporalError(err)
+		if err := a.follow(ctx, approval.Applied{Ruled: ruled, Call: &call}, &handled); err != nil {
+			return handled, temporalError(err)
 		}
 	}
-	return heard, nil
+	return handled, nil
 }
 
 const (
@@ -103,7 +103,7 @@ func (a *Activities) recheckCall(ctx context.Context, voters approval.Voters, p 
 	}
 	call, err := a.Store.Call(ctx, p.Tenant, p.SessionID, p.Call)
 	if err == nil {
-		a.tellSettled(ctx, call)
+		a.notifySettled(ctx, call)
 	}
 	return err
 }

@@ -27,8 +27,8 @@ func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err
 	if c.at.Canceled && move.Done {
 		m.Audit = c.audited(c.endedBy(ctx, m.Tenant, jig.QualifiedCallID(m.SessionID, m.CallID), audit.AuditCanceled))
 	}
-	m.Cancel = slices.DeleteFunc(c.ids(move.Cancel), func(id string) bool { return slices.Contains(c.told, id) })
-	c.told = append(c.told, m.Cancel...)
+	m.Cancel = slices.DeleteFunc(c.ids(move.Cancel), func(id string) bool { return slices.Contains(c.canceled, id) })
+	c.canceled = append(c.canceled, m.Cancel...)
 	final = len(m.Cancel) > 0 // calls that waited have their results now
 	for i := range m.Events {
 		if m.Events[i].Pass = c.root.Pass; m.Events[i].CallID != "" {
@@ -112,11 +112,11 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 		refuse(&call, refused)
 		return call, nil, nil
 	}
-	c.cover.origins.rendered = ask.Rendered
+	c.matcher.origins.rendered = ask.Rendered
 	if failed.Version == tool.Version {
-		c.cover.origins.earlier = failed.Flow
+		c.matcher.origins.earlier = failed.Flow
 	}
-	approval, err := c.decideOn(ctx, c.cover, tool, &call)
+	approval, err := c.decideOn(ctx, c.matcher, tool, &call)
 	return call, approval, err
 }
 

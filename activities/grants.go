@@ -29,8 +29,8 @@ func (a *Activities) newGrantMatcher(session jig.Session) *grantMatcher {
 	return &grantMatcher{Activities: a, session: session, known: map[string][]jig.Grant{}, taken: map[string]int{}, origins: &origins{Activities: a}}
 }
 
-// knows returns the tenant's settings, and on whose word a call rests.
-func (c *grantMatcher) knows(ctx context.Context, call jig.Call) (tenancy.Settings, []jig.Asker, error) {
+// settingsFor returns the tenant's settings, and on whose word a call rests.
+func (c *grantMatcher) settingsFor(ctx context.Context, call jig.Call) (tenancy.Settings, []jig.Asker, error) {
 	if c.settings == nil {
 		settings, err := c.Tenants.Settings(ctx, c.session.Tenant)
 		if err != nil {
@@ -212,7 +212,7 @@ func (a *Activities) fit(ctx context.Context, settings tenancy.Settings, s appro
 	if err != nil {
 		return false, err
 	}
-	tool, known, err := a.toolNow(ctx, call)
+	tool, known, err := a.currentTool(ctx, call)
 	asked = settings.Voters().Counted(asked, a.Now())
 	if err != nil || !known || approval.VotesOf(s.Grant, s.People, asked, settings.Proof, a.Now()) == nil {
 		return false, err

@@ -18,8 +18,8 @@ type sender struct {
 	settings tenancy.Settings
 	// by and token come from the signal. call is the call that the signal is about.
 	by, token, call string
-	// word is a server's statement about the sender; nil without one.
-	word *protocol.Statement
+	// statement is a server's statement about the sender; nil without one.
+	statement *protocol.Statement
 	// answers reports that the signal answers a question, which pending must then hold.
 	answers bool
 
@@ -46,7 +46,7 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 		}
 	}
 	demands := approval.Demands{Proof: s.settings.Proof, NoSignals: s.settings.NoSignals}
-	sent := approval.Sender{By: s.by, Token: s.token, Vouched: s.word != nil, Call: s.call, Signal: s.signal.signal()}
+	sent := approval.Sender{By: s.by, Token: s.token, Vouched: s.statement != nil, Call: s.call, Signal: s.signal.signal()}
 	if s.refusal = demands.Refuse(sent, s.pending != nil); s.refusal != "" {
 		return nil
 	}
@@ -59,10 +59,10 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 			return nil
 		}
 		who, evidence, proof = s.settings.Person(proved), &proves, s.settings.ProofOf(s.settings.Key(proves.Key))
-	case s.word != nil:
-		who, proof = s.settings.Person(s.word.Principal.ID), jig.ProofVouched
+	case s.statement != nil:
+		who, proof = s.settings.Person(s.statement.Principal.ID), jig.ProofVouched
 		evidence = &identity.Evidence{
-			Key: s.word.Key, Token: s.word.ID, Until: a.Now().Add(token.MaxLifetime), Maker: s.word.Principal.Maker,
+			Key: s.statement.Key, Token: s.statement.ID, Until: a.Now().Add(token.MaxLifetime), Maker: s.statement.Principal.Maker,
 		}
 	default:
 		who, evidence = s.settings.Person(s.by), nil

@@ -13,12 +13,12 @@ import (
 	"github.com/jig-run/jig/internal/ratelimit"
 )
 
-// boundless is for engines without rate limits.
-type boundless struct{}
+// noRateLimits is for engines without rate limits.
+type noRateLimits struct{}
 
-func (boundless) Limited(context.Context, string, string) (bool, error) { return false, nil }
+func (noRateLimits) Limited(context.Context, string, string) (bool, error) { return false, nil }
 
-func (boundless) Ask(context.Context, jig.Session, jig.Call, bool) (ratelimit.Answer, error) {
+func (noRateLimits) Ask(context.Context, jig.Session, jig.Call, bool) (ratelimit.Answer, error) {
 	return ratelimit.Answer{}, nil
 }
 
@@ -46,7 +46,7 @@ func (a *Activities) limited(ctx context.Context, session jig.Session, call jig.
 		case err != nil:
 			return nil, err
 		case answer.Expired:
-			return a.outwaited(ctx, call, answer.Why)
+			return a.failWaited(ctx, call, answer.Why)
 		case answer.Wait == 0:
 			return nil, nil
 		case answer.Wait > room:
@@ -102,8 +102,8 @@ func (a *Activities) starts(ctx context.Context, in protocol.SessionRef) (rateli
 	return a.mayStart(ctx, session)
 }
 
-// outwaited fails a call that has waited too long for a rate limit.
-func (a *Activities) outwaited(ctx context.Context, call jig.Call, why string) (*unclaimed, error) {
+// failWaited fails a call that has waited too long for a rate limit.
+func (a *Activities) failWaited(ctx context.Context, call jig.Call, why string) (*unclaimed, error) {
 	fresh := call
 	refuse(&fresh, ratelimit.Expired(why))
 	stored, err := a.Store.Readmit(ctx, call, fresh, nil)
@@ -117,23 +117,23 @@ func (a *Activities) outwaited(ctx context.Context, call jig.Call, why string) (
 	return &unclaimed{ran: result(stored), again: !stored.Status.Final()}, nil
 }
 
-// lookAgain returns how long a call that is held back waits before it is tried again.
-func (r Ran) lookAgain() time.Duration { return cmp.Or(r.again, pauseLook) }
+// retryDelay returns how long a call that is held back waits before it is tried again.
+func (r Ran) retryDelay() time.Duration { return cmp.Or(r.again, pauseRetry) }
 
-// unlimited is for engines without budgets.
-type unlimited struct{}
+// noBudgets is for engines without budgets.
+type noBudgets struct{}
 
-func (unlimited) Priced(context.Context, string, string) (bool, error) { return false, nil }
+func (noBudgets) Priced(context.Context, string, string) (bool, error) { return false, nil }
 
-func (unlimited) Charge(_ context.Context, _ jig.Call, run func() jig.ToolResult) jig.ToolResult {
+func (noBudgets) Charge(_ context.Context, _ jig.Call, run func() jig.ToolResult) jig.ToolResult {
 	return run()
 }
 
-func (unlimited) Resume(context.Context, string, string) (string, error) { return "", nil }
+func (noBudgets) Resume(context.Context, string, string) (string, error) { return "", nil }
 
-func (unlimited) Periods() []string { return nil }
+func (noBudgets) Periods() []string { return nil }
 
-func (unlimited) Limits(context.Context, string, []budget.Used) (string, []protocol.BudgetState, error) {
+func (noBudgets) Limits(context.Context, string, []budget.Used) (string, []protocol.BudgetState, error) {
 	return "", []protocol.BudgetState{}, nil
 }
 

@@ -199,8 +199,8 @@ func (a *Activities) askersOf(ctx context.Context, session jig.Session, call jig
 	return a.Store.Askers(ctx, call)
 }
 
-// said records that a principal puts words into a session. who is nil if the words only claim to come from by.
-func (a *Activities) said(ctx context.Context, tenant, id string, who *jig.Principal, by, how string) error {
+// recordAsker records that a principal puts words into a session. who is nil if the words only claim to come from by.
+func (a *Activities) recordAsker(ctx context.Context, tenant, id string, who *jig.Principal, by, how string) error {
 	asker := jig.Asker{Principal: by, Claimed: true, By: how}
 	if who != nil {
 		asker.Principal, asker.Claimed, asker.Maker = who.ID, who.Claimed, who.Maker

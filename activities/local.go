@@ -105,7 +105,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 		running.Go(func() {
 			tool, _ := a.Catalog.Tool(call.Tool)
 			progress, flush := a.progress(ctx, call)
-			records[i] = a.firstAttempt(ctx, session, a.inCode(tool), call, progress)
+			records[i] = a.firstAttempt(ctx, session, a.goContract(tool), call, progress)
 			flush()
 		})
 	}

@@ -21,22 +21,22 @@ const (
 	ModelAttempts   = chat.MaxRequests
 )
 
-// unanswered returns the error of a request for a turn that failed with err. If the model is asked again, it records when, and why; an answer
+// modelFailed returns the error of a request for a turn that failed with err. If the model is asked again, it records when, and why; an answer
 // that is broken again and again is final.
-func (a *Activities) unanswered(ctx context.Context, session jig.Session, pass int, err error) error {
+func (a *Activities) modelFailed(ctx context.Context, session jig.Session, pass int, err error) error {
 	if err == nil || budget.Waits(err) || !jig.AsError(err).Code.Retryable() {
 		return err
 	}
-	wait, e := a.asksAgain(ctx, session.Tenant, session.ID, ledger.ModelWait{Pass: pass}, jig.AsError(err))
+	wait, e := a.modelRetry(ctx, session.Tenant, session.ID, ledger.ModelWait{Pass: pass}, jig.AsError(err))
 	if e.Code.Retryable() && max(wait.Attempt, attemptOf(ctx)) < ModelAttempts {
 		a.noteModelWait(ctx, session.Tenant, session.ID, wait)
 	}
 	return e
 }
 
-// asksAgain completes what is known of a wait before a model is asked again, because a request failed with err. It returns the error to fail
+// modelRetry completes what is known of a wait before a model is asked again, because a request failed with err. It returns the error to fail
 // with, whose RetryAfter is the length of the wait. An answer that is broken again and again is final.
-func (a *Activities) asksAgain(ctx context.Context, tenant, id string, wait ledger.ModelWait, err *jig.Error) (ledger.ModelWait, *jig.Error) {
+func (a *Activities) modelRetry(ctx context.Context, tenant, id string, wait ledger.ModelWait, err *jig.Error) (ledger.ModelWait, *jig.Error) {
 	wait.Code, wait.Reason, wait.Message, wait.Attempt, wait.Same = err.Code, err.Reason, err.Message, max(wait.Attempt, 1), 1
 	last, failed := a.Store.ModelWait(ctx, tenant, id, wait.Call)
 	if failed != nil {
@@ -66,13 +66,13 @@ func (a *Activities) noteModelWait(ctx context.Context, tenant, id string, wait 
 	}
 }
 
-// callAsksAgain returns the wait before a call asks a model again, because its provider failed; nil if the call failed for another reason. It
+// callModelRetry returns the wait before a call asks a model again, because its provider failed; nil if the call failed for another reason. It
 // puts the error to fail with into the outcome.
-func (a *Activities) callAsksAgain(ctx context.Context, r ledger.Reservation, outcome *jig.ToolResult) *ledger.ModelWait {
+func (a *Activities) callModelRetry(ctx context.Context, r ledger.Reservation, outcome *jig.ToolResult) *ledger.ModelWait {
 	if outcome.Success || !chat.FromProvider(outcome.Error) {
 		return nil
 	}
-	wait, e := a.asksAgain(ctx, r.Call.Tenant, r.Call.SessionID, ledger.ModelWait{Pass: r.Call.Pass, Call: r.Call.ID, Attempt: r.Fence}, outcome.Error)
+	wait, e := a.modelRetry(ctx, r.Call.Tenant, r.Call.SessionID, ledger.ModelWait{Pass: r.Call.Pass, Call: r.Call.ID, Attempt: r.Fence}, outcome.Error)
 	outcome.Error = e
 	return &wait
 }

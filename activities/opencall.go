@@ -169,7 +169,7 @@ func (a *Activities) calleeOf(ctx context.Context, in OpenCallInput) (callee, er
 		return callee{}, jig.Errorf(jig.CodeNotPermitted, "the thin tool %s must be registered before it is called", tool.Name).WithField("document").
 			WithHint("register it with `jig catalog add FILE` or `jig bundle install FOLDER`, then call it by its name")
 	}
-	if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
+	if _, taken, err := a.goTool(ctx, in.Tenant, tool.Name); err != nil {
 		return callee{}, err
 	} else if taken {
 		return callee{}, jig.Errorf(jig.CodeConflict, "a tool %s already exists", tool.Name).WithField("name").
@@ -184,7 +184,7 @@ func (a *Activities) calleeOf(ctx context.Context, in OpenCallInput) (callee, er
 
 // named finds a Go tool or a registered execution spec by name.
 func (a *Activities) named(ctx context.Context, tenant, name string) (jig.Tool, error) {
-	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
+	if tool, ok, err := a.goTool(ctx, tenant, name); ok || err != nil {
 		return tool, err
 	}
 	specs, err := a.specs(ctx, tenant)
@@ -244,7 +244,7 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 		end.Answer = call.Result.Summary
 	}
 	switch {
-	case call.Status == jig.CallSucceeded && a.isExtraction(call.Tool) && partly(call.Result):
+	case call.Status == jig.CallSucceeded && a.isExtraction(call.Tool) && isPartial(call.Result):
 		end.Reason = jig.ReasonPartial
 	case call.Status != jig.CallSucceeded:
 		end.Status, end.Reason = jig.StatusFailed, string(call.Status)

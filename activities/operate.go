@@ -18,8 +18,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// pauseLook is how long a call that is held back waits before it is tried again.
-const pauseLook = 5 * time.Second
+// pauseRetry is how long a call that is held back waits before it is tried again.
+const pauseRetry = 5 * time.Second
 
 // pausedError returns an error that makes Temporal retry an activity that is held back. The retries add nothing to the history or the
 // worker's log. held is the reason; empty means a pause. again is when to try the next time.
@@ -123,12 +123,12 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 		return jig.Principal{}, nil, err
 	}
 	if proof == "" {
-		word := statedIn(ctx)
+		statement := statedIn(ctx)
 		switch {
-		case word != nil && jig.ProofVouched.AtLeast(settings.Proof) && (by == "" || by == word.Principal.ID):
-			who := settings.Person(word.Principal.ID)
+		case statement != nil && jig.ProofVouched.AtLeast(settings.Proof) && (by == "" || by == statement.Principal.ID):
+			who := settings.Person(statement.Principal.ID)
 			who.Proof = jig.ProofVouched
-			return who, &identity.Evidence{Key: word.Key, Token: word.ID, Until: a.Now().Add(token.MaxLifetime), Request: requestOf(ctx)}, nil
+			return who, &identity.Evidence{Key: statement.Key, Token: statement.ID, Until: a.Now().Add(token.MaxLifetime), Request: requestOf(ctx)}, nil
 		case settings.ProofWanted():
 			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant accepts only signed requests").WithField("token").
 				WithHint("give `jig` a signing key (JIG_SIGNING_KEY)")

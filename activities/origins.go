@@ -124,8 +124,8 @@ func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame strin
 	return t, nil
 }
 
-// words are the text of a document and whether it is trusted.
-type words struct {
+// documentText is the text of a document, and whether it is trusted.
+type documentText struct {
 	name, text string
 	trusted    bool
 }
@@ -133,11 +133,11 @@ type words struct {
 // documentOf returns the text of the document whose calls are traced: that of a composition, a task or an entity type or, for a session's own calls, the
 // instructions of its agent. The text of a registered version is trusted unless the call that registered it may have repeated an outsider's. The text of
 // a document that was not registered is trusted if the principal has typed it.
-func (o *origins) documentOf(ctx context.Context, session jig.Session, frame string) (words, error) {
+func (o *origins) documentOf(ctx context.Context, session jig.Session, frame string) (documentText, error) {
 	typed := session.ParentID == "" && ledger.Typed(session.Source)
 	agent := session.Agent
 	if frame == "" {
-		found := words{name: agent.Name, text: agent.Instructions, trusted: typed}
+		found := documentText{name: agent.Name, text: agent.Instructions, trusted: typed}
 		if !agent.Registered || agent.Name == jig.CallAgent {
 			return found, nil
 		}
@@ -147,17 +147,17 @@ func (o *origins) documentOf(ctx context.Context, session jig.Session, frame str
 	}
 	runs, err := o.Store.Frame(ctx, session.Tenant, session.ID, frame)
 	if err != nil {
-		return words{}, err
+		return documentText{}, err
 	}
-	found := words{name: runs.Name, trusted: typed}
+	found := documentText{name: runs.Name, trusted: typed}
 	if draft := agent.Name == jig.CallAgent && !agent.Registered && runs.Version == agent.Version; !draft {
 		if found.trusted, err = o.Store.DocumentTrusted(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version); err != nil {
-			return words{}, err
+			return documentText{}, err
 		}
 	}
 	body, err := o.Store.DocumentAt(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version)
 	if jig.CodeOf(err) == jig.CodeNotFound { // an extraction of many entities runs no document
-		return words{}, nil
+		return documentText{}, nil
 	}
 	found.text = string(body)
 	return found, err
@@ -182,7 +182,7 @@ func (o *origins) load(ctx context.Context, session jig.Session) error {
 			return err
 		}
 		o.calls, o.tools, o.tracers = seen, map[string]string{}, map[string]*sessionTracer{}
-		o.knows(seen)
+		o.noteTools(seen)
 	}
 	texts, err := o.Store.Origins(ctx, session.Tenant, session.ID, slices.Collect(maps.Keys(o.tools)))
 	if err != nil {
@@ -199,14 +199,14 @@ func (o *origins) load(ctx context.Context, session jig.Session) error {
 			o.known.Untrusted = append(o.known.Untrusted, dataflow.Result{Call: t.What, Text: t.Text})
 		}
 	}
-	o.knows(texts.Calls)
+	o.noteTools(texts.Calls)
 	o.calls, o.stale = append(slices.Clip(o.calls), texts.Calls...), false
 	o.seen.Put(key, o.calls)
 	return nil
 }
 
-// knows records the tools of calls.
-func (o *origins) knows(calls []ledger.OriginCall) {
+// noteTools records the tools of calls.
+func (o *origins) noteTools(calls []ledger.OriginCall) {
 	for _, c := range calls {
 		o.tools[c.ID] = c.Tool
 	}

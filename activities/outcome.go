@@ -210,8 +210,8 @@ func keepCounts(preview map[string]any, data []byte) {
 	}
 }
 
-// partly reports whether a successful extraction left something unfilled: a task of its entity, or one of its entities.
-func partly(r *jig.ToolResult) bool {
+// isPartial reports whether a successful extraction left something unfilled: a task of its entity, or one of its entities.
+func isPartial(r *jig.ToolResult) bool {
 	var all, of unfilled
 	if r == nil || json.Unmarshal(r.Data, &all) != nil {
 		return false

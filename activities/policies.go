@@ -142,7 +142,7 @@ func (a *Activities) backtest(ctx context.Context, in protocol.BacktestRequest) 
 			page.Refused++
 			continue
 		}
-		tool, known, err := a.toolNow(ctx, c.Call)
+		tool, known, err := a.currentTool(ctx, c.Call)
 		if err != nil {
 			return page, err
 		}
@@ -158,12 +158,12 @@ func (a *Activities) backtest(ctx context.Context, in protocol.BacktestRequest) 
 	if err != nil {
 		return page, err
 	}
-	take(&page, results, in.All)
+	tally(&page, results, in.All)
 	return page, nil
 }
 
-// toolNow returns the contract that would apply to a call today. For an execution spec it is the version that was called.
-func (a *Activities) toolNow(ctx context.Context, c jig.Call) (jig.Tool, bool, error) {
+// currentTool returns the contract that would apply to a call today. For an execution spec it is the version that was called.
+func (a *Activities) currentTool(ctx context.Context, c jig.Call) (jig.Tool, bool, error) {
 	tool, known, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
 	if code := jig.CodeOf(err); code == jig.CodeInvalidInput { // a spec in an older version of the language
 		return jig.Tool{}, false, nil
@@ -171,8 +171,8 @@ func (a *Activities) toolNow(ctx context.Context, c jig.Call) (jig.Tool, bool, e
 	return tool, known, err
 }
 
-// take counts the results and keeps those that were asked for.
-func take(p *protocol.BacktestPage, results []protocol.BacktestResult, all bool) {
+// tally counts the results and keeps those that were asked for.
+func tally(p *protocol.BacktestPage, results []protocol.BacktestResult, all bool) {
 	at := map[protocol.BacktestCount]int{}
 	for _, r := range results {
 		r.Rules = r.Rules[:min(len(r.Rules), backtestRules)]

@@ -224,7 +224,7 @@ func (a *Activities) summarize(ctx context.Context, session jig.Session, pass in
 	}, func(string) {})
 	silent := err == nil && strings.TrimSpace(turn.Text) == "" || err != nil && jig.AsError(err).Reason == jig.ReasonNoAnswer
 	if err != nil && !silent {
-		return "", chat.Usage{}, a.unanswered(ctx, session, pass, err)
+		return "", chat.Usage{}, a.modelFailed(ctx, session, pass, err)
 	}
 	if silent {
 		return cutMiddle(log, maxBareLog), turn.Usage, nil

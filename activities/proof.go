@@ -110,7 +110,7 @@ func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, err
 	if in.Woken != nil {
 		woken = *in.Woken
 	}
-	if _, err := a.teller(ctx, in.SessionRef, woken, in.Began); err != nil {
+	if _, err := a.messageSender(ctx, in.SessionRef, woken, in.Began); err != nil {
 		return session, err
 	}
 	if !session.Status.Final() {
@@ -131,9 +131,9 @@ func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, err
 	return session, err
 }
 
-// teller returns the principal who sends a message, if that is known: the principal for whom a server vouches, or that of the session whose call
+// messageSender returns the principal who sends a message, if that is known: the principal for whom a server vouches, or that of the session whose call
 // sends the message. It returns nil if the message only claims who sends it.
-func (a *Activities) teller(ctx context.Context, ref protocol.SessionRef, m protocol.Woken, at time.Time) (*jig.Principal, error) {
+func (a *Activities) messageSender(ctx context.Context, ref protocol.SessionRef, m protocol.Woken, at time.Time) (*jig.Principal, error) {
 	if m.Parent != "" {
 		session, calls, err := a.Store.CallsOf(ctx, ref.Tenant, m.Parent, []string{m.ParentCall})
 		if err != nil {
@@ -162,8 +162,8 @@ func (a *Activities) vouchedFor(ctx context.Context, proof string, want protocol
 	return &st.Principal, a.mayAct(ctx, want.Tenant, st.Principal.ID) // the server may have signed some time ago
 }
 
-// sender returns the principal who sends an event: the one for whom a server vouches, or the one that the event claims.
-func (a *Activities) sender(ctx context.Context, ref protocol.SessionRef, e protocol.Event, at time.Time) (jig.Principal, error) {
+// eventSender returns the principal who sends an event: the one for whom a server vouches, or the one that the event claims.
+func (a *Activities) eventSender(ctx context.Context, ref protocol.SessionRef, e protocol.Event, at time.Time) (jig.Principal, error) {
 	want := protocol.Statement{Kind: protocol.StateEvent, Tenant: ref.Tenant, Session: ref.SessionID, Content: e.Content(), ID: e.ID}
 	who, err := a.vouchedFor(ctx, e.Proof, want, at)
 	switch {
@@ -228,8 +228,8 @@ func (a *Activities) OperateSchedule(ctx context.Context, in protocol.OperateReq
 // asks returns who makes a request: the principal for whom a server vouches, or the one whom the request names.
 func asks(ctx context.Context, settings tenancy.Settings, by string) (jig.Principal, *identity.Evidence, error) {
 	who, evidence := jig.Principal{ID: by, Claimed: true}, (*identity.Evidence)(nil)
-	if word := statedIn(ctx); word != nil {
-		who, evidence = word.Principal, &identity.Evidence{Key: word.Key, Token: word.ID, Maker: word.Principal.Maker}
+	if statement := statedIn(ctx); statement != nil {
+		who, evidence = statement.Principal, &identity.Evidence{Key: statement.Key, Token: statement.ID, Maker: statement.Principal.Maker}
 		if by != "" && by != who.ID {
 			return who, nil, jig.Errorf(jig.CodeNotPermitted, "the request names another principal than the server's statement").WithField("by")
 		}

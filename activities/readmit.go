@@ -43,11 +43,11 @@ func (a *Activities) admitAgain(ctx context.Context, session jig.Session, call j
 	if failed != nil {
 		refuse(&fresh, failed)
 	} else {
-		cover := a.newGrantMatcher(session)
+		matcher := a.newGrantMatcher(session)
 		if fresh.Version == call.Version && bytes.Equal(fresh.Input, call.Input) {
-			cover.origins.earlier = call.Flow
+			matcher.origins.earlier = call.Flow
 		}
-		if approval, err = a.decideWith(ctx, cover, tool, &fresh, a.confirmAgain, previews); err != nil {
+		if approval, err = a.decideWith(ctx, matcher, tool, &fresh, a.confirmAgain, previews); err != nil {
 			return Ran{}, false, err
 		}
 		if fresh.PolicyVersion == ledger.VersionUnreadable && !fresh.Status.Final() {
@@ -109,9 +109,9 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	return asked.Status != jig.CallReserved, "", err // confirm may finish the call without running it; that does not permit it to run
 }
 
-// outdated returns why the approval of a call that is about to begin does not count any more; "" if it does. running is the call as it would run,
+// withdrawn returns why the approval of a call that is about to begin does not count any more; "" if it does. running is the call as it would run,
 // with its digest.
-func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (why string, err error) {
+func (a *Activities) withdrawn(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (why string, err error) {
 	if running.Verdict != jig.VerdictAsk || running.Status != jig.CallReserved {
 		return "", nil
 	}

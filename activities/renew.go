@@ -43,7 +43,7 @@ func (a *Activities) compare(ctx context.Context, ref protocol.SessionRef, id st
 		return c, nil
 	}
 	known := false
-	if c.tool, known, err = a.toolNow(ctx, call); err != nil || !known {
+	if c.tool, known, err = a.currentTool(ctx, call); err != nil || !known {
 		c.why = "this worker does not know the tool " + call.Tool
 		return c, err
 	}

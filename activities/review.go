@@ -63,7 +63,7 @@ func (a *Activities) today(ctx context.Context, asked jig.Pending, r *protocol.R
 	if err != nil {
 		return err
 	}
-	tool, known, err := a.toolNow(ctx, call)
+	tool, known, err := a.currentTool(ctx, call)
 	if err != nil || !known {
 		return err
 	}

@@ -58,7 +58,7 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 		return Ran{}, temporalError(err)
 	}
 	if ran.Paused && (in.Stuck || !ran.Stuck) {
-		return Ran{}, pausedError("call "+in.Call, ran.Held, ran.lookAgain())
+		return Ran{}, pausedError("call "+in.Call, ran.Held, ran.retryDelay())
 	}
 	return ran, nil
 }
@@ -131,7 +131,7 @@ func (a *Activities) runnable(ctx context.Context, call jig.Call) (contract, err
 		return found, jig.Errorf(jig.CodeUnavailable, "this worker cannot read the tool %s: %w", call.Tool, err)
 	}
 	if code, known := a.Catalog.Tool(call.Tool); known && !ok {
-		return a.inCode(code), nil
+		return a.goContract(code), nil
 	}
 	if found.run == nil {
 		return found, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
@@ -205,7 +205,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		return ledger.Reservation{}, nil, err
 	}
 	running.Digest = digested
-	outdated, err := a.outdated(ctx, session, tool, running)
+	withdrawn, err := a.withdrawn(ctx, session, tool, running)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
 	}
@@ -213,7 +213,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.Store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested, Input: running.Input,
-			MaxAttempts: tool.MaxAttempts, RetryFor: a.retryFor(tool), Now: a.Now(), Outage: outage, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: outdated,
+			MaxAttempts: tool.MaxAttempts, RetryFor: a.retryFor(tool), Now: a.Now(), Outage: outage, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: withdrawn,
 			Child: answeredBy(session, call, tool),
 		})
 		return err
@@ -296,7 +296,7 @@ func (a *Activities) record(
 	// The attempt has happened, so its record must be written even if the activity was canceled in the meantime.
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	wait := a.callAsksAgain(write, r, &outcome)
+	wait := a.callModelRetry(write, r, &outcome)
 	ended := attempt{
 		tool: tool, number: r.Fence, failures: call.Failures, now: a.Now(), failedAt: call.FailedAt, retryFor: a.retryFor(tool),
 		doubt: r.InDoubt, ended: interruptionOf(ctx),
@@ -318,7 +318,7 @@ func (a *Activities) record(
 		return Ran{}, err
 	}
 	if stored.Late {
-		a.tellSettled(ctx, stored.Call)
+		a.notifySettled(ctx, stored.Call)
 	}
 	switch stored.Status {
 	case jig.CallReserved:

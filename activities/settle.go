@@ -136,23 +136,23 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	stop := heartbeat(ctx)
 	defer stop()
 	swept, unclosed := a.closeEnded(ctx)
-	untold := a.tellLeftOver(ctx)
+	unnotified := a.notifyLeftOver(ctx)
 	_, tokens := a.Store.ForgetTokens(ctx, tokensKept)
 	_, budgets := a.Store.ReleaseBudgets(ctx, sweptRows)
 	_, rates := a.Store.ForgetRates(ctx, sweptRows)
-	return swept, temporalError(errors.Join(unclosed, untold, tokens, budgets, rates))
+	return swept, temporalError(errors.Join(unclosed, unnotified, tokens, budgets, rates))
 }
 
-// tellAgain is how long the sweeper waits after the latest attempt to tell a workflow about a settled call. By then the process that
+// notifyAgainAfter is how long the sweeper waits after the latest attempt to tell a workflow about a settled call. By then the process that
 // settled the call has given up.
-const tellAgain = time.Minute
+const notifyAgainAfter = time.Minute
 
-// maxTold limits how many calls one sweep reports.
-const maxTold = 1000
+// maxNotified limits how many calls one sweep reports.
+const maxNotified = 1000
 
-// tellSettled tells the workflow that waits for a call that the call was settled late. The attempt's own result cannot do that, because
-// Temporal has already given up on the attempt. If tellSettled fails, or the worker dies first, the sweeper tells the workflow.
-func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
+// notifySettled tells the workflow that waits for a call that the call was settled late. The attempt's own result cannot do that, because
+// Temporal has already given up on the attempt. If notifySettled fails, or the worker dies first, the sweeper tells the workflow.
+func (a *Activities) notifySettled(ctx context.Context, call jig.Call) {
 	if a.Runs == nil {
 		return
 	}
@@ -177,13 +177,13 @@ func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	return a.Runs.Settled(ctx, id, protocol.Settlement{Call: call.ID})
 }
 
-// tellLeftOver tells workflows about calls that were settled late by workers that did not manage to tell them. If that fails for one
+// notifyLeftOver tells workflows about calls that were settled late by workers that did not manage to tell them. If that fails for one
 // workflow, the others are still told, and a later sweep tries again.
-func (a *Activities) tellLeftOver(ctx context.Context) error {
+func (a *Activities) notifyLeftOver(ctx context.Context) error {
 	if a.Runs == nil {
 		return nil
 	}
-	left, err := a.Store.TakeSettled(ctx, tellAgain, maxTold)
+	left, err := a.Store.TakeSettled(ctx, notifyAgainAfter, maxNotified)
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,8 @@ type Handled struct {
 // Hear processes a signal or update: a decision, an answer, a reconciliation, a message or an event. A signal that cannot be read,
 // or whose name is unknown, is refused with an event, never dropped. Hear is idempotent by the signal's key.
 func (a *Activities) Hear(ctx context.Context, in Signal) (Handled, error) {
-	heard, err := a.handle(ctx, in)
-	return heard, temporalError(err)
+	handled, err := a.handle(ctx, in)
+	return handled, temporalError(err)
 }
 
 func (a *Activities) handle(ctx context.Context, in Signal) (Handled, error) {
@@ -69,7 +69,7 @@ func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
 	if err := strictjson.UnmarshalKnown(in.Payload, &e); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
-	who, err := a.sender(ctx, in.SessionRef, e, a.Now())
+	who, err := a.eventSender(ctx, in.SessionRef, e, a.Now())
 	if jig.CodeOf(err) == jig.CodeNotPermitted {
 		return a.refuseSignal(ctx, in, explain(err))
 	}
@@ -82,7 +82,7 @@ func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
 	if !in.Composing {
 		return a.refuseSignal(ctx, in, "nothing in this session is waiting for an event")
 	}
-	if err := a.said(ctx, in.Tenant, in.SessionID, &who, "", jig.AskedEvent); err != nil {
+	if err := a.recordAsker(ctx, in.Tenant, in.SessionID, &who, "", jig.AskedEvent); err != nil {
 		return Handled{}, err
 	}
 	key := in.Key
@@ -104,7 +104,7 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if err := strictjson.UnmarshalKnown(in.Payload, &m); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
-	who, err := a.teller(ctx, in.SessionRef, m.Woken(), a.Now())
+	who, err := a.messageSender(ctx, in.SessionRef, m.Woken(), a.Now())
 	if who == nil && err == nil {
 		err = a.mayAct(ctx, in.Tenant, m.By)
 	}
@@ -130,7 +130,7 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if session.Agent.Name == jig.CallAgent {
 		return a.refuseSignal(ctx, in, "this session is a single call, which reads no messages")
 	}
-	if err := a.wordsOf(ctx, in, m, who); err != nil {
+	if err := a.recordMessageAskers(ctx, in, m, who); err != nil {
 		return Handled{}, err
 	}
 	key := in.Key
@@ -145,10 +145,10 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	return Handled{Message: !read}, err
 }
 
-// wordsOf records who puts the words of a message into the session: its author or, if a call sends it, those on whose word that call rests.
-func (a *Activities) wordsOf(ctx context.Context, in Signal, m protocol.Message, who *jig.Principal) error {
+// recordMessageAskers records who puts the words of a message into the session: its author or, if a call sends it, those on whose word that call rests.
+func (a *Activities) recordMessageAskers(ctx context.Context, in Signal, m protocol.Message, who *jig.Principal) error {
 	if m.Parent == "" {
-		return a.said(ctx, in.Tenant, in.SessionID, who, m.By, jig.AskedMessage)
+		return a.recordAsker(ctx, in.Tenant, in.SessionID, who, m.By, jig.AskedMessage)
 	}
 	sends, err := a.Store.Call(ctx, in.Tenant, m.Parent, m.ParentCall)
 	if err != nil {

@@ -156,7 +156,7 @@ func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
 	}
 	begun, err := a.Store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err == nil && begun.Session.Paused != "" {
-		return pausedError("pass "+strconv.Itoa(in.Pass), held, pauseLook)
+		return pausedError("pass "+strconv.Itoa(in.Pass), held, pauseRetry)
 	}
 	return temporalError(err)
 }
@@ -177,7 +177,7 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 		a.pace.note(request.Model, a.Now().Sub(asked), err)
 	}
 	answer.Usage, answer.Asked = answer.Usage.Plus(spent), cmp.Or(answer.Asked, request.Model)
-	return answer, a.unanswered(ctx, begun.Session, pass, err)
+	return answer, a.modelFailed(ctx, begun.Session, pass, err)
 }
 
 // text returns a writer that passes what the model writes on to those who follow the session. It is nil for a script, which answers at once.

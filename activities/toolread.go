@@ -67,7 +67,7 @@ func (a *Activities) readNow(ctx context.Context, session jig.Session, tool jig.
 		return nil, jig.Errorf(jig.CodeNotPermitted, "policy does not let %s run without asking", tool.Name).WithReason("policy").
 			WithHint("call the tool instead; the call waits for approval, or fails with the reason")
 	}
-	result := a.inCode(tool).run(ctx, call.Input, a.invocation(session, call, 0, nil))
+	result := a.goContract(tool).run(ctx, call.Input, a.invocation(session, call, 0, nil))
 	if !result.Success {
 		return nil, result.Error
 	}
@@ -78,7 +78,7 @@ func (a *Activities) readNow(ctx context.Context, session jig.Session, tool jig.
 // one that only reads, the caller and its agent may use it, the input fits, and the policies let it run without asking.
 func (p *previews) reader(call jig.Call) plan.Read {
 	return func(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error) {
-		tool, ok, err := p.code(ctx, call.Tenant, name)
+		tool, ok, err := p.goTool(ctx, call.Tenant, name)
 		if err != nil {
 			return nil, err
 		}

@@ -85,7 +85,7 @@ func (a *Activities) transcript(ctx context.Context, in protocol.TranscriptReque
 
 // entriesOf returns the entries of a pass without the first texts, which earlier pages have.
 func entriesOf(read ledger.PassRead, texts int) []protocol.TranscriptEntry {
-	entries := spoken(read)
+	entries := textEntries(read)
 	entries = entries[min(texts, len(entries)):]
 	for _, call := range read.Exchange.Calls {
 		entries = append(entries, callEntry(call))
@@ -104,8 +104,8 @@ func openingOf(s jig.Session) *protocol.Opening {
 	return o
 }
 
-// spoken returns the messages and the turn of a pass.
-func spoken(read ledger.PassRead) []protocol.TranscriptEntry {
+// textEntries returns the messages and the turn of a pass.
+func textEntries(read ledger.PassRead) []protocol.TranscriptEntry {
 	pass := read.Exchange.Pass
 	var entries []protocol.TranscriptEntry
 	for _, m := range read.Exchange.Messages {

@@ -11,7 +11,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/approval"
-	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
@@ -227,38 +226,14 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 	return a.printExplanation(tool, policy.Tenant{Policies: policy.NewSet(rules)}.Explain(ctx, tool, call, session, now))
 }
 
-// callExplanation is the JSON output of `policy explain`.
-type callExplanation struct {
-	Tool          string          `json:"tool"`
-	Verdict       jig.Verdict     `json:"verdict"`
-	Reasons       []string        `json:"reasons"`
-	PolicyVersion string          `json:"policy_version"`
-	Expires       string          `json:"expires,omitempty"`
-	Terms         jig.Terms       `json:"terms,omitzero"`
-	Base          baseExplanation `json:"base"`
-	Rules         []policy.Spoken `json:"rules"`
-}
-
-// baseExplanation is the verdict that follows from the tool's contract alone.
-type baseExplanation struct {
-	Verdict jig.Verdict `json:"verdict"`
-	Reasons []string    `json:"reasons"`
-}
-
 func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
-	expires := ""
-	if x.Expires > 0 {
-		expires = duration.Format(x.Expires)
-	}
+	report := x.Report(tool.Name)
 	if a.json() {
-		return a.printJSON(callExplanation{
-			Tool: tool.Name, Verdict: x.Verdict, Reasons: x.Reasons, PolicyVersion: x.PolicyVersion, Expires: expires, Terms: x.Terms,
-			Base: baseExplanation{Verdict: x.Base.Verdict, Reasons: x.Base.Reasons}, Rules: append([]policy.Spoken{}, x.Spoken...),
-		})
+		return a.printJSON(report)
 	}
 	head := fmt.Sprintf("%s: %s", tool.Name, a.verdictWord(x.Verdict))
-	if expires != "" {
-		head += ", for " + expires
+	if report.Expires != "" {
+		head += ", for " + report.Expires
 	}
 	a.line("%s", head)
 	for _, reason := range append(x.Reasons, conditions(x.Verdict, x.Terms)...) {

@@ -122,12 +122,12 @@ func newDispatcher(
 	}
 	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback)})
 	return &notify.Dispatcher{
-		Outbox:   db,
-		Settings: settings,
-		Sender:   sender,
-		Teller:   notify.People{Chats: sender, Mailer: mailer, PublicURL: s.PublicURL},
-		Counted:  m.Delivered,
-		Logger:   logger,
+		Outbox:    db,
+		Settings:  settings,
+		Sender:    sender,
+		Messenger: &notify.Messenger{Chats: sender, Mailer: mailer, PublicURL: s.PublicURL},
+		Counted:   m.Delivered,
+		Logger:    logger,
 	}
 }
 

@@ -18,7 +18,7 @@ func askers(p jig.Pending) []jig.Asker {
 }
 
 // excluded reports whether an asker may not decide where the terms exclude askers. An author whose name nobody checked excludes nobody,
-// because otherwise anybody could keep somebody from deciding. Reviewers are no askers; see [Consent.alone].
+// because otherwise anybody could keep somebody from deciding. Reviewers are no askers; see [Consent.needsAnother].
 func excluded(a jig.Asker) bool {
 	return a.By != jig.AskedEdited && a.By != jig.AskedReview && (!a.Claimed || a.By == jig.AskedStarted)
 }
@@ -80,9 +80,9 @@ func (c Consent) asked(id string, same persons) string {
 	return ""
 }
 
-// alone returns why the approval of one person does not suffice where the terms exclude askers, or "": the call has words of theirs, because they
+// needsAnother returns why the approval of one person does not suffice where the terms exclude askers, or "": the call has words of theirs, because they
 // changed its input or reviewed earlier calls. same says who is one person with whom.
-func (c Consent) alone(person string, same persons) string {
+func (c Consent) needsAnother(person string, same persons) string {
 	for _, a := range c.Askers {
 		switch {
 		case !c.Terms.NotRequester || same.of(a.Principal) != person:

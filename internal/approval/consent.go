@@ -110,7 +110,7 @@ func (c Consent) Granted() bool { return c.Missing() == "" }
 
 // Missing describes the requirements that still lack approvals, e.g. "1 of 2 approvals by group editors, 1 missing". It is empty if nothing
 // is missing. Approvals by askers do not count where the terms exclude them, and there nobody with words of their own in the call is the only one
-// who approves it; see [Consent.alone].
+// who approves it; see [Consent.needsAnother].
 func (c Consent) Missing() string {
 	var missing, voters []string
 	same := c.persons()
@@ -127,7 +127,7 @@ func (c Consent) Missing() string {
 		}
 	}
 	if len(missing) == 0 && len(voters) == 1 {
-		if why := c.alone(voters[0], same); why != "" {
+		if why := c.needsAnother(voters[0], same); why != "" {
 			missing = append(missing, why)
 		}
 	}

@@ -141,7 +141,7 @@ func (v Voters) shortage(p jig.Pending, requirement int, now time.Time) string {
 	}
 	left, consent := v.left(p, requirement, now, math.MaxInt), ConsentOf(p)
 	for who := range left {
-		if why := consent.alone(who, consent.persons()); why != "" && len(left) == 1 {
+		if why := consent.needsAnother(who, consent.persons()); why != "" && len(left) == 1 {
 			without += " (" + why + ")"
 		}
 	}
@@ -169,7 +169,7 @@ func need(p jig.Pending, r jig.Requirement) int {
 	return max(1, r.Quorum)
 }
 
-// enough reports whether enough people have approved for a requirement or may do so now, and one of them suffices; see [Consent.alone].
+// enough reports whether enough people have approved for a requirement or may do so now, and one of them suffices; see [Consent.needsAnother].
 func (v Voters) enough(p jig.Pending, requirement int, now time.Time) bool {
 	if v.unlisted(p, requirement, now) {
 		return true
@@ -180,7 +180,7 @@ func (v Voters) enough(p jig.Pending, requirement int, now time.Time) bool {
 		return len(left) >= needed
 	}
 	for only := range left {
-		if consent.alone(only, consent.persons()) == "" {
+		if consent.needsAnother(only, consent.persons()) == "" {
 			return true
 		}
 	}

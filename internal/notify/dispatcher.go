@@ -38,9 +38,9 @@ type Outbox interface {
 	// OpenDeliveries opens the delivery of a notice to each target, once. It skips targets that are gone under this version of the
 	// settings.
 	OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error
-	// TakeDeliveries takes due deliveries, one for each target without an unfinished delivery in underWay, and at most perTenant for a
-	// tenant including those in underWay. No other dispatcher gets them until the lease ends.
-	TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []outbox.Delivery, lease time.Duration) ([]outbox.Delivery, error)
+	// TakeDeliveries takes due deliveries, one for each target without an unfinished delivery in unfinished, and at most perTenant for a
+	// tenant including those in unfinished. No other dispatcher gets them until the lease ends.
+	TakeDeliveries(ctx context.Context, limit, perTenant int, unfinished []outbox.Delivery, lease time.Duration) ([]outbox.Delivery, error)
 	// SettleDelivery stores the outcome of a delivery that was taken.
 	SettleDelivery(ctx context.Context, d outbox.Delivery, a outbox.Attempt) error
 	// ForgetNotices deletes up to 1,000 finished notices that are older than age, and returns the number of deleted notices.
@@ -57,19 +57,18 @@ type Dispatcher struct {
 	Settings func(ctx context.Context, tenant string) (tenancy.Settings, error)
 	// Sender sends notices to webhooks. Required.
 	Sender Sender
-	// Teller tells people in words. May be nil: then messages wait, and are given up after the last attempt.
-	Teller Teller
-	// Counted is told of each message to a webhook how it went, once the outcome is stored: sent, retried, given_up or gone. The default is
-	// nobody.
+	// Messenger writes to mailboxes and chats. May be nil: then messages wait, and are given up after the last attempt.
+	Messenger *Messenger
+	// Counted is called with the outcome of each delivery once it is stored: sent, retried, given_up or gone. The default is no call.
 	Counted func(outcome string)
 	// Logger gets one line per notice (info), and all failures. Default: slog.Default().
 	Logger *slog.Logger
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 
-	mu       sync.Mutex
-	underWay []outbox.Delivery
-	cleared  time.Time
+	mu         sync.Mutex
+	unfinished []outbox.Delivery
+	cleared    time.Time
 }
 
 // Run sends the notices in the outbox, including those added later, until ctx ends. It then aborts messages that are being sent; they
@@ -120,11 +119,11 @@ func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed c
 	}
 	more = len(notices) == openAtOnce
 	d.mu.Lock()
-	underWay := slices.Clone(d.underWay)
+	unfinished := slices.Clone(d.unfinished)
 	d.mu.Unlock()
 	var taken []outbox.Delivery
-	if room := maxDeliveries - len(underWay); room > 0 {
-		if taken, err = d.Outbox.TakeDeliveries(ctx, room, perTenant, underWay, lease); err != nil {
+	if room := maxDeliveries - len(unfinished); room > 0 {
+		if taken, err = d.Outbox.TakeDeliveries(ctx, room, perTenant, unfinished, lease); err != nil {
 			return 0, more, err
 		}
 	}
@@ -164,13 +163,13 @@ func (d *Dispatcher) open(ctx context.Context, n jig.Notice) {
 func (d *Dispatcher) enter(one outbox.Delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.underWay = append(d.underWay, one)
+	d.unfinished = append(d.unfinished, one)
 }
 
 func (d *Dispatcher) leave(one outbox.Delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.underWay = slices.DeleteFunc(d.underWay, func(o outbox.Delivery) bool {
+	d.unfinished = slices.DeleteFunc(d.unfinished, func(o outbox.Delivery) bool {
 		return o.Notice.Tenant == one.Notice.Tenant && o.Notice.ID == one.Notice.ID && o.Target == one.Target
 	})
 }
@@ -196,11 +195,11 @@ func (d *Dispatcher) forget(ctx context.Context) error {
 
 func (d *Dispatcher) warn(ctx context.Context, message string, n jig.Notice, err error) {
 	if ctx.Err() == nil {
-		d.tell(ctx, slog.LevelWarn, message, n, slog.Any("error", err))
+		d.log(ctx, slog.LevelWarn, message, n, slog.Any("error", err))
 	}
 }
 
-func (d *Dispatcher) tell(ctx context.Context, level slog.Level, message string, n jig.Notice, more ...slog.Attr) {
+func (d *Dispatcher) log(ctx context.Context, level slog.Level, message string, n jig.Notice, more ...slog.Attr) {
 	d.logger().LogAttrs(ctx, level, message, append(about(n), more...)...) //nolint:sloglint // the callers' messages are static
 }
 
@@ -242,7 +241,7 @@ func (d *Dispatcher) deliver(ctx context.Context, one outbox.Delivery) {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := d.Outbox.SettleDelivery(settle, one, attempt); err != nil {
-		d.tell(settle, slog.LevelWarn, "the outcome of a delivery cannot be stored: the notice may be sent again", one.Notice, slog.Any("error", err))
+		d.log(settle, slog.LevelWarn, "the outcome of a delivery cannot be stored: the notice may be sent again", one.Notice, slog.Any("error", err))
 	} else if d.Counted != nil && !attempt.Held {
 		d.Counted(outcome(attempt))
 	}
@@ -274,14 +273,14 @@ func (d *Dispatcher) attempt(ctx context.Context, one outbox.Delivery) outbox.At
 	waits := retryWaits()
 	switch {
 	case failure.Reason == ReasonGone:
-		d.tell(ctx, slog.LevelWarn, "a webhook is gone: it gets nothing more until the settings change", n, about...)
+		d.log(ctx, slog.LevelWarn, "a webhook is gone: it gets nothing more until the settings change", n, about...)
 		return outbox.Attempt{Status: outbox.StatusGone, Error: failure.Error(), Settings: settings.Version}
 	case one.Attempts >= len(waits):
-		d.tell(ctx, slog.LevelError, "a notice was given up", n, about...)
+		d.log(ctx, slog.LevelError, "a notice was given up", n, about...)
 		return outbox.Attempt{Status: outbox.StatusGivenUp, Error: failure.Error(), Rest: rest(took, failure.RetryAfter)}
 	}
 	wait := spread(max(waits[one.Attempts], min(failure.RetryAfter, longestWait)))
-	d.tell(ctx, slog.LevelWarn, "a notice was not delivered and will be sent again", n, append(about, slog.Duration("in", wait))...)
+	d.log(ctx, slog.LevelWarn, "a notice was not delivered and will be sent again", n, append(about, slog.Duration("in", wait))...)
 	return outbox.Attempt{Status: outbox.StatusPending, Error: failure.Error(), Wait: wait, Rest: rest(took, failure.RetryAfter)}
 }
 

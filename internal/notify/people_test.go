@@ -240,7 +240,7 @@ func TestMail_IsRetried(t *testing.T) {
 	}}
 	d.add(word("ntc_1"))
 	dispatcher := d.dispatcher(0)
-	dispatcher.Teller = notify.People{Mailer: server.mailer(t, "smtp", "")}
+	dispatcher.Messenger = &notify.Messenger{Mailer: server.mailer(t, "smtp", "")}
 	for range 10 {
 		step(t, dispatcher)
 		d.clock.add(time.Hour)
@@ -254,7 +254,7 @@ func TestMail_IsRetried(t *testing.T) {
 // Without a mail server, the notice waits for a worker that has one.
 func TestMail_NeedsAServer(t *testing.T) {
 	t.Parallel()
-	err := notify.People{}.Tell(t.Context(), word("ntc_1"), tenancy.Message{Mail: []string{"ana@example.com"}})
+	err := (&notify.Messenger{}).Send(t.Context(), word("ntc_1"), tenancy.Message{Mail: []string{"ana@example.com"}})
 	require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
 	require.Equal(t, "JIG_SMTP_URL", jig.AsError(err).Field)
 }
@@ -265,9 +265,9 @@ func TestChat_GetsWordsAndALink(t *testing.T) {
 	r := newReceiver(t)
 	n := word("ntc_1")
 	n.Approval.Summary = "refunds <https://evil.example.com|120 EUR> & <!channel>"
-	people := notify.People{Chats: notify.NewWebhooks(notify.WebhookOptions{Transport: &http.Transport{}}), PublicURL: "https://jig.example.com"}
+	people := notify.Messenger{Chats: notify.NewWebhooks(notify.WebhookOptions{Transport: &http.Transport{}}), PublicURL: "https://jig.example.com"}
 	to := tenancy.Message{ChatEnv: "JIG_SECRET_ACME__SLACK", ChatURL: r.URL + "/services/T0/B0/secret"}
-	require.NoError(t, people.Tell(t.Context(), n, to))
+	require.NoError(t, people.Send(t.Context(), n, to))
 	got := r.messages()
 	require.Len(t, got, 1)
 	var message struct {
@@ -288,7 +288,7 @@ func TestChat_GetsWordsAndALink(t *testing.T) {
 	require.NotContains(t, string(got[0].body), `"amount"`)
 
 	n.Approval.Summary = "harmless ```[Approve here](https://evil.example.com) @all"
-	require.NoError(t, people.Tell(t.Context(), n, to))
+	require.NoError(t, people.Send(t.Context(), n, to))
 	require.NoError(t, json.Unmarshal(r.messages()[1].body, &message))
 	parts := strings.Split(message.Text, "```")
 	require.Len(t, parts, 3, "only what is in the block of code comes from others")
@@ -297,13 +297,13 @@ func TestChat_GetsWordsAndALink(t *testing.T) {
 	require.Equal(t, "\n<https://jig.example.com/approvals/ses_1?call=3.2|Look at it and decide>", parts[2])
 
 	to.ChatURL = "https://127.0.0.1:1/services/T0/B0/secret"
-	err := people.Tell(t.Context(), n, to)
+	err := people.Send(t.Context(), n, to)
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "secret")
 	to.ChatURL = ""
-	require.ErrorContains(t, people.Tell(t.Context(), n, to), "does not know the address")
+	require.ErrorContains(t, people.Send(t.Context(), n, to), "does not know the address")
 	to.ChatURL = "http://chat.example.com/hook"
-	require.ErrorContains(t, people.Tell(t.Context(), n, to), "can be read in transit")
+	require.ErrorContains(t, people.Send(t.Context(), n, to), "can be read in transit")
 }
 
 func TestWords_SayWhatHappened(t *testing.T) {
@@ -341,5 +341,3 @@ func TestDocumentation_ShowsTheMail(t *testing.T) {
 	words := notify.WordsOf(word("ntc_1"), "https://jig.example.com")
 	require.Contains(t, string(page), "Subject: [jig] "+words.Subject+"\n\n"+words.Text())
 }
-
-var _ notify.Teller = notify.People{}

@@ -194,7 +194,7 @@ func (r receiver) wants(kind jig.NoticeKind) bool {
 	return len(r.events) == 0 || slices.Contains(r.events, kind)
 }
 
-// receivers lists the webhooks of a tenant and the people who are told in words.
+// receivers lists the webhooks of a tenant and the mailboxes and chats.
 func (d *Dispatcher) receivers(s tenancy.Settings) []receiver {
 	var list []receiver
 	for _, w := range s.Webhooks {
@@ -202,10 +202,10 @@ func (d *Dispatcher) receivers(s tenancy.Settings) []receiver {
 	}
 	for _, m := range s.Messages {
 		list = append(list, receiver{MessageTarget(m), messageHost(m), m.Events, func(ctx context.Context, n jig.Notice) error {
-			if d.Teller == nil {
+			if d.Messenger == nil {
 				return jig.Errorf(jig.CodeUnavailable, "this worker cannot send mail or write to chats")
 			}
-			return d.Teller.Tell(ctx, n, m)
+			return d.Messenger.Send(ctx, n, m)
 		}})
 	}
 	return list
@@ -234,13 +234,8 @@ func messageHost(m tenancy.Message) string {
 	return hostOf(m.ChatURL)
 }
 
-// Teller tells people about notices. Its errors mean the same as those of a [Sender].
-type Teller interface {
-	Tell(ctx context.Context, n jig.Notice, to tenancy.Message) error
-}
-
-// People tells people by mail and in chats.
-type People struct {
+// Messenger writes to people by mail and in chats.
+type Messenger struct {
 	// Chats posts to chats. Required.
 	Chats *Webhooks
 	// Mailer sends mail; nil if the worker has no mail server.
@@ -249,8 +244,8 @@ type People struct {
 	PublicURL string
 }
 
-// Tell implements [Teller].
-func (p People) Tell(ctx context.Context, n jig.Notice, to tenancy.Message) error {
+// Send sends a notice to mailboxes or a chat. Its errors mean the same as those of a [Sender].
+func (p *Messenger) Send(ctx context.Context, n jig.Notice, to tenancy.Message) error {
 	words := WordsOf(n, p.PublicURL)
 	if len(to.Mail) == 0 {
 		return p.Chats.Chat(ctx, words, to)

@@ -52,15 +52,15 @@ func (b *base) trace(tool jig.Tool, call jig.Call) {
 
 // wayOut returns the change of the policy that would let a call run whose arguments cannot be traced. It returns "" if the call would ask
 // anyway.
-func (b base) wayOut(spoken []Spoken) string {
-	if b.fixed || slices.ContainsFunc(spoken, func(s Spoken) bool { return s.counts() && s.Verdict != jig.VerdictRun }) {
+func (b base) wayOut(applied []AppliedRule) string {
+	if b.fixed || slices.ContainsFunc(applied, func(s AppliedRule) bool { return s.counts() && s.Verdict != jig.VerdictRun }) {
 		return ""
 	}
 	if b.cut {
 		return "it has more such arguments than rules can look at, so no rule lets it run"
 	}
-	if i := slices.IndexFunc(spoken, Spoken.counts); i >= 0 {
-		return fmt.Sprintf("policy %s, rule %s would let it run with untraced: true", spoken[i].Policy, spoken[i].Rule)
+	if i := slices.IndexFunc(applied, AppliedRule.counts); i >= 0 {
+		return fmt.Sprintf("policy %s, rule %s would let it run with untraced: true", applied[i].Policy, applied[i].Rule)
 	}
 	return "a rule with verdict: run and untraced: true would let it run"
 }

@@ -76,7 +76,7 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 	}
 	x := r.Explain(ctx, tool, callOf(c), sessionOf(c), c.Now)
 	result.Got, result.Reasons, result.Terms, result.Unless = x.Verdict, x.Reasons, x.Terms, x.unless(tool, c)
-	for _, s := range x.Spoken {
+	for _, s := range x.Rules {
 		result.Rules = append(result.Rules, s.Rule)
 		if s.Failed {
 			result.Failed = append(result.Failed, s.Rule)
@@ -105,7 +105,7 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 
 // unless returns when a call like that of a case would ask although the case says that it runs.
 func (x Explanation) unless(tool jig.Tool, c spec.PolicyCase) string {
-	guarded := (tool.Permission.Writes() || tool.Sends()) && !slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.rule.Untraced && s.counts() })
+	guarded := (tool.Permission.Writes() || tool.Sends()) && !slices.ContainsFunc(x.Rules, func(s AppliedRule) bool { return s.rule.Untraced && s.counts() })
 	if x.Verdict != jig.VerdictRun || c.Session.ReadUntrusted || !guarded {
 		return ""
 	}
@@ -160,11 +160,11 @@ func Backtest(ctx context.Context, inForce, instead Tenant, calls []ledger.Recor
 			x := instead.Explain(ctx, *c.Tool, c.Call, c.Session, c.Call.CreatedAt)
 			r.Now = inForce.Explain(ctx, *c.Tool, c.Call, c.Session, c.Call.CreatedAt).Verdict
 			r.New = x.Verdict
-			for _, spoken := range x.Spoken {
-				r.Rules = append(r.Rules, spoken.Policy+"/"+spoken.Rule)
+			for _, applied := range x.Rules {
+				r.Rules = append(r.Rules, applied.Policy+"/"+applied.Rule)
 			}
-			if len(x.Spoken) > 0 {
-				r.Reason = x.Spoken[0].Reason
+			if len(x.Rules) > 0 {
+				r.Reason = x.Rules[0].Reason
 			}
 		}
 		results[i] = r

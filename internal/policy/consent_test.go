@@ -220,7 +220,7 @@ func TestGrant_CannotAllowForbiddenCalls(t *testing.T) {
 			require.NotContains(t, []string{"runs", "granted"}, outcome, says)
 			seen["fixed"]++
 		}
-		denies := slices.ContainsFunc(x.Spoken, func(s policy.Spoken) bool { return s.Verdict == jig.VerdictDeny })
+		denies := slices.ContainsFunc(x.Rules, func(s policy.AppliedRule) bool { return s.Verdict == jig.VerdictDeny })
 		require.Equal(t, denies, outcome == "denied", says)
 		require.Equal(t, outcome, q.becomes(t, policy.NewSet(shuffle(r, rules)...), grants), says)
 		for _, g := range grants {

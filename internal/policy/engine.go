@@ -46,9 +46,9 @@ func (e *Engine) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session
 		return Ruling{}, err
 	}
 	x, err := e.decide(ctx, of, tool, call, session, now)
-	for _, spoken := range x.Spoken {
-		if spoken.Failed {
-			e.options.Failed(session.Tenant, spoken.Policy, spoken.Rule)
+	for _, applied := range x.Rules {
+		if applied.Failed {
+			e.options.Failed(session.Tenant, applied.Policy, applied.Rule)
 		}
 	}
 	return x.Ruling, err
@@ -126,17 +126,22 @@ func (e *Engine) Simulate(ctx context.Context, document string, tool jig.Tool, c
 	if err != nil {
 		return protocol.Verdict{}, err
 	}
+	return x.Report(tool.Name), nil
+}
+
+// Report returns the explanation of the ruling on a call of a tool, as clients get it.
+func (x Explanation) Report(tool string) protocol.Verdict {
 	v := protocol.Verdict{
-		Tool: tool.Name, Verdict: x.Verdict, Reasons: append([]string{}, x.Reasons...), PolicyVersion: x.PolicyVersion, Terms: x.Terms, Held: x.Held,
+		Tool: tool, Verdict: x.Verdict, Reasons: append([]string{}, x.Reasons...), PolicyVersion: x.PolicyVersion, Terms: x.Terms, Held: x.Held,
 		Base: protocol.BaseVerdict{Verdict: x.Base.Verdict, Reasons: append([]string{}, x.Base.Reasons...)}, Rules: []protocol.AppliedRule{},
 	}
 	if x.Expires > 0 {
 		v.Expires = duration.Format(x.Expires)
 	}
-	for _, s := range x.Spoken {
-		v.Rules = append(v.Rules, protocol.AppliedRule{Policy: s.Policy, Rule: s.Rule, Verdict: s.Verdict, Reason: s.Reason, Failed: s.Failed})
+	for _, r := range x.Rules {
+		v.Rules = append(v.Rules, r.AppliedRule)
 	}
-	return v, nil
+	return v
 }
 
 // decide decides a call by policies, on the terms of the tenant's owners for the tools of operators.

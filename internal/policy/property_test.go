@@ -87,7 +87,7 @@ func (q request) ask(t *testing.T, rules []spec.PolicyRule) policy.Ruling {
 func (q request) hears(t *testing.T, one *policy.Rules) (speaks, failed bool) {
 	t.Helper()
 	x := one.Explain(t.Context(), q.tool, q.call, q.session, q.now)
-	return len(x.Spoken) == 1, len(x.Spoken) == 1 && x.Spoken[0].Failed
+	return len(x.Rules) == 1, len(x.Rules) == 1 && x.Rules[0].Failed
 }
 
 var strictness = map[jig.Verdict]int{jig.VerdictRun: 1, jig.VerdictAsk: 2, jig.VerdictDeny: 3}

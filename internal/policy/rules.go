@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -113,26 +114,17 @@ func (r *Rules) Version() string {
 	return r.name + "@" + r.version
 }
 
-// Spoken is a rule that applies to a call: its condition holds, or cannot be evaluated.
-type Spoken struct {
-	// Policy is the name of the document that contains the rule.
-	Policy string `json:"policy"`
-	Rule   string `json:"rule"`
-	// Verdict is the rule's verdict.
-	Verdict jig.Verdict `json:"verdict"`
-	// Reason is the reason for people, on one line. It is never empty.
-	Reason string `json:"reason"`
-	// Failed says that the condition could not be evaluated. Such a rule counts as if its condition held, unless its verdict is run.
-	Failed bool `json:"failed,omitempty"`
-
+// AppliedRule is a rule that applies to a call: its condition holds, or cannot be evaluated.
+type AppliedRule struct {
+	protocol.AppliedRule
 	rule spec.PolicyRule
 }
 
 // counts reports whether the rule takes part in the verdict. A failing ask or deny rule still counts; a failing run rule does not.
-func (s Spoken) counts() bool { return !s.Failed || s.Verdict != jig.VerdictRun }
+func (s AppliedRule) counts() bool { return !s.Failed || s.Verdict != jig.VerdictRun }
 
 // strictness orders the rules that apply; 0 for a rule that is ignored.
-func (s Spoken) strictness() int {
+func (s AppliedRule) strictness() int {
 	if !s.counts() {
 		return 0
 	}
@@ -144,14 +136,14 @@ type Explanation struct {
 	Ruling
 	// Base is the ruling from the tool's contract alone.
 	Base Ruling
-	// Spoken lists the rules that apply, the strictest first, then by policy and name.
-	Spoken []Spoken
+	// Rules lists the rules that apply, the strictest first, then by policy and name.
+	Rules []AppliedRule
 }
 
 // Asked returns the ruling for calls that must not be denied: deny becomes ask, on the terms of the rules that ask.
 func (x Explanation) Asked() Ruling {
 	if x.Verdict == jig.VerdictDeny {
-		ask(&x.Ruling, x.Spoken)
+		ask(&x.Ruling, x.Rules)
 	}
 	return x.Ruling
 }
@@ -176,23 +168,23 @@ func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 
 // asksUntraced reports whether the call asks because it has arguments that cannot be traced and no rule that applies lifts that. If the lists of
 // these arguments were cut, no rule does, because its condition has not seen all of them.
-func (b base) asksUntraced(spoken []Spoken) bool {
-	return len(b.untraced) > 0 && (b.cut || !slices.ContainsFunc(spoken, func(s Spoken) bool { return s.rule.Untraced && s.counts() }))
+func (b base) asksUntraced(applied []AppliedRule) bool {
+	return len(b.untraced) > 0 && (b.cut || !slices.ContainsFunc(applied, func(s AppliedRule) bool { return s.rule.Untraced && s.counts() }))
 }
 
 // decide combines the base verdict with the rules that apply. Arguments that cannot be traced make a verdict of run ask.
-func decide(start base, spoken []Spoken) jig.Verdict {
-	verdict := combine(start, spoken)
-	if verdict == jig.VerdictRun && start.asksUntraced(spoken) {
+func decide(start base, applied []AppliedRule) jig.Verdict {
+	verdict := combine(start, applied)
+	if verdict == jig.VerdictRun && start.asksUntraced(applied) {
 		return jig.VerdictAsk
 	}
 	return verdict
 }
 
 // combine applies the rules to the verdict of the tool's contract.
-func combine(start base, spoken []Spoken) jig.Verdict {
+func combine(start base, applied []AppliedRule) jig.Verdict {
 	strictest := jig.Verdict("")
-	for _, s := range spoken {
+	for _, s := range applied {
 		if s.strictness() > strictness(strictest) {
 			strictest = s.Verdict
 		}
@@ -206,15 +198,15 @@ func combine(start base, spoken []Spoken) jig.Verdict {
 	return strictest
 }
 
-// speak evaluates every rule of the document and returns those that apply.
-func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) []Spoken {
+// apply evaluates every rule of the document and returns those that apply.
+func (r *Rules) apply(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) []AppliedRule {
 	if r == nil || len(r.rules) == 0 {
 		return nil
 	}
 	vars := variables(tool, call, session, now)
-	var all []Spoken
+	var all []AppliedRule
 	for _, one := range r.rules {
-		s := Spoken{Policy: r.name, Rule: one.Name, Verdict: one.Verdict, rule: one.PolicyRule}
+		s := AppliedRule{protocol.AppliedRule{Policy: r.name, Rule: one.Name, Verdict: one.Verdict}, one.PolicyRule}
 		holds, err := one.when.EvalBool(ctx, vars)
 		switch {
 		case err != nil:
@@ -304,33 +296,33 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	start.trace(tool, call)
 	x := Explanation{Base: start.ruling()}
 	for _, r := range s {
-		x.Spoken = append(x.Spoken, r.speak(ctx, tool, call, session, now)...)
+		x.Rules = append(x.Rules, r.apply(ctx, tool, call, session, now)...)
 	}
-	slices.SortStableFunc(x.Spoken, func(a, b Spoken) int {
+	slices.SortStableFunc(x.Rules, func(a, b AppliedRule) int {
 		return cmp.Or(cmp.Compare(b.strictness(), a.strictness()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule))
 	})
-	x.Ruling = Ruling{Verdict: decide(start, x.Spoken), PolicyVersion: s.Version()}
+	x.Ruling = Ruling{Verdict: decide(start, x.Rules), PolicyVersion: s.Version()}
 	if x.Verdict == start.verdict {
 		x.Reasons = slices.Clone(start.reasons)
 	}
-	for _, spoken := range x.Spoken {
-		reason := fmt.Sprintf("policy %s, rule %s: %s", spoken.Policy, spoken.Rule, spoken.Reason)
-		if spoken.counts() && spoken.Verdict != x.Verdict {
-			reason += fmt.Sprintf(" (says %s, overruled)", spoken.Verdict)
+	for _, applied := range x.Rules {
+		reason := fmt.Sprintf("policy %s, rule %s: %s", applied.Policy, applied.Rule, applied.Reason)
+		if applied.counts() && applied.Verdict != x.Verdict {
+			reason += fmt.Sprintf(" (says %s, overruled)", applied.Verdict)
 		}
 		x.Reasons = append(x.Reasons, reason)
 	}
 	if x.Verdict == jig.VerdictAsk {
-		ask(&x.Ruling, x.Spoken)
+		ask(&x.Ruling, x.Rules)
 	}
-	if asks := start.asksUntraced(x.Spoken); asks && x.Verdict != jig.VerdictDeny {
+	if asks := start.asksUntraced(x.Rules); asks && x.Verdict != jig.VerdictDeny {
 		x.Reasons = append(x.Reasons, start.untraced...)
-		if way := start.wayOut(x.Spoken); way != "" {
+		if way := start.wayOut(x.Rules); way != "" {
 			x.Reasons = append(x.Reasons, way)
 		}
 		x.Ruling.Base, x.Person = false, true
 	}
-	x.Person = x.Person || slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed && s.counts() })
+	x.Person = x.Person || slices.ContainsFunc(x.Rules, func(s AppliedRule) bool { return s.Failed && s.counts() })
 	return x
 }
 

@@ -303,9 +303,9 @@ func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 			x := rules.Explain(t.Context(), read, jig.Call{Input: []byte(c.input)}, jig.Session{}, noon)
 			require.Equal(t, want.read, x.Verdict, name)
 			require.Equal(t, want.person, x.Person, "%s: no grant replaces a rule that cannot be evaluated", name)
-			require.Len(t, x.Spoken, 1)
-			require.True(t, x.Spoken[0].Failed)
-			require.Equal(t, verdict, x.Spoken[0].Verdict)
+			require.Len(t, x.Rules, 1)
+			require.True(t, x.Rules[0].Failed)
+			require.Equal(t, verdict, x.Rules[0].Verdict)
 			reason := x.Reasons[len(x.Reasons)-1]
 			require.Contains(t, reason, "policy p, rule fails: "+want.says, name)
 			require.Contains(t, reason, c.says, name)

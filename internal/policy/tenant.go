@@ -151,9 +151,9 @@ func (r Ruling) ByDefault(s tenancy.Settings, tool jig.Tool, askers []jig.Asker)
 
 // ask makes the ruling ask, on the combined terms of all ask rules that apply: each rule's requirement, the shortest times and the strictest
 // outcome. The rules must be ordered by policy and name.
-func ask(ruling *Ruling, spoken []Spoken) {
+func ask(ruling *Ruling, applied []AppliedRule) {
 	ruling.Verdict, ruling.Base, ruling.Expires, ruling.Terms = jig.VerdictAsk, true, 0, jig.Terms{}
-	for _, s := range spoken {
+	for _, s := range applied {
 		if s.Verdict == jig.VerdictRun { // it adds nothing, whether it holds or fails
 			continue
 		}
