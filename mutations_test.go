@@ -2,7 +2,6 @@ package jig_test
 
 import (
 	"fmt"
-	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,21 +37,4 @@ func TestMutations_NameExistingTextsAndTests(t *testing.T) {
 		}
 	}
 	require.Empty(t, wrong, "%s", strings.Join(wrong, "\n"))
-}
-
-// testsByFolder returns the names of all tests by their folders.
-func testsByFolder(t *testing.T) map[string][]string {
-	t.Helper()
-	tests := map[string][]string{}
-	for _, s := range sources(t) {
-		if !s.test {
-			continue
-		}
-		for _, decl := range s.syntax.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
-				tests[s.folder] = append(tests[s.folder], f.Name.Name)
-			}
-		}
-	}
-	return tests
 }

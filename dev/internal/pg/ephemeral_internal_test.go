@@ -12,7 +12,7 @@ import (
 )
 
 // A full disk is one clear line, however PostgreSQL and its programs say it.
-func TestFull(t *testing.T) {
+func TestFull_IsReported(t *testing.T) {
 	t.Parallel()
 	s := &Server{dir: "/tmp/jig-dev-1", ephemeral: true}
 	const want = "no space left on device for PostgreSQL in /tmp/jig-dev-1: free some, or set TMPDIR to a folder on another disk"

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseVersion(t *testing.T) {
+func TestParseVersion_ReadsPrograms(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		out     string
@@ -26,7 +26,7 @@ func TestParseVersion(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestChoose(t *testing.T) {
+func TestChoose_TakesTheNewest(t *testing.T) {
 	t.Parallel()
 	installs := []Install{{Major: 17}, {Major: 15}}
 

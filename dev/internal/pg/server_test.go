@@ -99,7 +99,7 @@ func TestServer_KeepsDataAcrossRestarts(t *testing.T) {
 	require.Empty(t, server.Died())
 }
 
-func TestServerRecoversFromAKill(t *testing.T) {
+func TestServer_RecoversFromAKill(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
 	execute(t, server, "create table kept as select 1")
@@ -111,7 +111,7 @@ func TestServerRecoversFromAKill(t *testing.T) {
 }
 
 // Stop with an ended context still stops the server, and does not report that it is still running.
-func TestServerStopsWithoutTimeLeft(t *testing.T) {
+func TestServer_StopsWithoutTimeLeft(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
 	execute(t, server, "create table kept as select 1")
@@ -127,7 +127,7 @@ func TestServerStopsWithoutTimeLeft(t *testing.T) {
 	require.Empty(t, server.Died())
 }
 
-func TestServerReportsAnUnexpectedEnd(t *testing.T) {
+func TestServer_ReportsAnUnexpectedEnd(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
 	for signal, how := range map[syscall.Signal]string{syscall.SIGKILL: "signal: killed", syscall.SIGINT: "exit status 0"} {
@@ -171,7 +171,7 @@ func TestServer_IgnoresAPidFileOfAnotherProgram(t *testing.T) {
 	require.Equal(t, "1", query(t, server, "select '1'"))
 }
 
-func TestOrphanIsStopped(t *testing.T) {
+func TestOrphan_IsStopped(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pg")
 	orphan := start(t, pg.Options{Dir: dir})
@@ -191,7 +191,7 @@ func TestOrphanIsStopped(t *testing.T) {
 	}
 }
 
-func TestTakenPortIsNamed(t *testing.T) {
+func TestPort_TakenOneIsNamed(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestTakenPortIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "PostgreSQL: "+listener.Addr().String()+" is taken")
 }
 
-func TestPortTakenWhileStopped(t *testing.T) {
+func TestPort_IsTakenWhileStopped(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
 	require.NoError(t, server.Stop(t.Context()))
@@ -215,7 +215,7 @@ func TestPortTakenWhileStopped(t *testing.T) {
 	require.NoError(t, server.Start(t.Context()))
 }
 
-func TestPasswordIsNeeded(t *testing.T) {
+func TestPassword_IsNeeded(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
 	url := strings.Replace(server.URL(pg.Superuser, "postgres"), server.Password(pg.Superuser), "guess", 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/dev/internal/port"
 )
 
-func TestClaimPicksAFreePort(t *testing.T) {
+func TestClaim_PicksAFreePort(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 20 {
@@ -25,7 +25,7 @@ func TestClaimPicksAFreePort(t *testing.T) {
 	}
 }
 
-func TestClaimNamesTheTakenAddress(t *testing.T) {
+func TestClaim_NamesTheTakenAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestClaimNamesTheTakenAddress(t *testing.T) {
 	require.ErrorContains(t, err, listener.Addr().String())
 }
 
-func TestClaimRefusesNonsense(t *testing.T) {
+func TestClaim_RefusesNonsense(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{"", "7233", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:70000"} {
 		_, err := port.Claim(t.Context(), addr)

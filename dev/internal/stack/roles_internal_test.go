@@ -94,7 +94,7 @@ const (
 )
 
 // Somebody with the workers' password cannot run a statement as the owner of jig's tables.
-func TestWorkersRoleCannotBecomeTheOwner(t *testing.T) {
+func TestWorkersRole_CannotBecomeTheOwner(t *testing.T) {
 	t.Parallel()
 	for name, roles := range map[string]func(*testing.T) database{"jig-dev": developmentRoles, "deploy": deployedRoles} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func document(t *testing.T, database string) map[string]any {
 }
 
 // If the parent is killed, the system closes its end of the pipe, and the program exits.
-func TestProgramExitsWhenItsInputEnds(t *testing.T) {
+func TestProgram_ExitsWhenItsInputEnds(t *testing.T) {
 	t.Parallel()
 	database, connected := silentDatabase(t)
 	raw, err := json.Marshal(document(t, database))
@@ -77,7 +77,7 @@ func TestProgramExitsWhenItsInputEnds(t *testing.T) {
 }
 
 // A port can be taken between the moment it was picked and the start of the program.
-func TestProgramNamesATakenPort(t *testing.T) {
+func TestProgram_NamesATakenPort(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ func TestRelay_LowersTheLevelDuringTheShutdown(t *testing.T) {
 	require.Contains(t, out.String(), "level=DEBUG")
 }
 
-func TestHeadKeepsTheFirstLines(t *testing.T) {
+func TestHead_KeepsTheFirstLines(t *testing.T) {
 	t.Parallel()
 	var h head
 	require.Empty(t, h.String())
