@@ -48,7 +48,7 @@ func TestMigrate_OpenWantsThisVersion(t *testing.T) {
 	require.ErrorContains(t, err, "jig migrate")
 }
 
-// Migrations 1 to 25 existed before they were squashed; later ones have higher numbers.
+// Migrations 1 to 25, and later 101 to 147, existed before they were squashed; those that replaced them have higher numbers.
 func TestMigrate_RefusesADatabaseOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -59,7 +59,7 @@ func TestMigrate_RefusesADatabaseOfAnOlderVersion(t *testing.T) {
 	defer func() { _ = conn.Close(ctx) }()
 	_, err = conn.Exec(ctx, "delete from jig_schema_version where version_id > 0")
 	require.NoError(t, err)
-	_, err = conn.Exec(ctx, "insert into jig_schema_version (version_id, is_applied) select n, true from generate_series(1, 25) n")
+	_, err = conn.Exec(ctx, "insert into jig_schema_version (version_id, is_applied) select n, true from generate_series(101, 147) n")
 	require.NoError(t, err)
 	const contents = `select (select string_agg(relname, ' ' order by relname) from pg_class where relnamespace = current_schema()::regnamespace)
 		|| (select string_agg(version_id::text, ' ' order by id) from jig_schema_version)`

@@ -1,9 +1,65 @@
--- One table for API keys, logins with a browser and embed tokens, instead of one each.
+-- Who acts: the keys of servers, tokens that were used, and what the server keeps for itself: credentials and what happened with them. Workers have no
+-- rights on the last two.
 
 -- +goose Up
-drop function jig_embed_origin(text), jig_embed_tokens_valid(text[]), jig_embed_token(text, bytea), jig_embed_token_counts(embed_tokens), jig_ended_credential(text, bytea, interval),
-    jig_logins_valid(text[], interval), jig_login(text, bytea, interval), jig_api_keys_valid(text[]), jig_api_key(text, bytea), jig_key_lineage(text, text), jig_lineage(text[]);
-drop table embed_tokens, logins, api_keys;
+-- +goose StatementBegin
+
+-- The server's role revokes keys and credentials, and must not undo that: whoever steals a server's key often finds the database's password beside it.
+create function jig_keep_revoked() returns trigger
+language plpgsql
+set search_path from current
+as $$
+begin
+    raise exception 'what was revoked stays revoked' using errcode = 'insufficient_privilege';
+end $$;
+
+-- The keys of servers. Only the certificate counts, which the root key signs; workers have the public root key in their settings.
+create table server_keys (
+    key_id      text primary key check (key_id ~ '^srv_[0-9a-f]{32}$'),
+    certificate text not null check (certificate <> ''),
+    created_at  timestamptz not null default clock_timestamp(),
+    revoked_at  timestamptz -- null: never
+);
+create trigger keep_revoked before update on server_keys for each row
+when (old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at) execute function jig_keep_revoked();
+
+-- Tokens that have been used; each can be used for one request. A row stays until its token has expired, even if the tenant is
+-- erased before then, so there is no foreign key.
+create table used_tokens (
+    tenant_id  text not null,
+    token      text not null check (token <> ''), -- SHA-256 of the key's id and the token's id
+    request    text not null, -- the request that used it, which may be retried
+    changed    boolean not null, -- whether that request changed anything
+    expires_at timestamptz not null,
+    primary key (tenant_id, token)
+);
+create index used_tokens_age on used_tokens (expires_at);
+select jig_isolate('used_tokens');
+-- Only the owner sees the tokens of all tenants, and only in functions that set jig.sweep.
+create policy sweep on used_tokens to current_role using (current_setting('jig.sweep', true) = 'on');
+
+-- Deletes up to max_rows tokens, of all tenants, that expired more than age ago. Returns how many it deleted.
+create function jig_forget_tokens(age interval, max_rows integer) returns bigint
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    gone bigint;
+begin
+    perform set_config('jig.sweep', 'on', true);
+    with old as materialized (
+        select q.tenant_id, q.token from used_tokens q
+        where q.expires_at < now() - age
+        order by q.expires_at
+        limit max_rows
+        for update skip locked
+    )
+    delete from used_tokens u using old where u.tenant_id = old.tenant_id and u.token = old.token;
+    get diagnostics gone = row_count;
+    perform set_config('jig.sweep', '', true);
+    return gone;
+end $$;
+revoke all on function jig_forget_tokens(interval, integer) from public;
 
 -- What the server issues, with the SHA-256 of each text. Workers have no rights on it. The last two groups of columns are empty for kinds that do not need them.
 create table credentials (
@@ -46,16 +102,6 @@ select jig_isolate('credentials');
 -- The tenant follows from the credential, so credentials are looked up without one. Only functions of the owner that set jig.sweep may do that.
 create policy sweep on credentials to current_role using (current_setting('jig.sweep', true) = 'on');
 
--- The server's role revokes credentials, and must not undo that.
--- +goose StatementBegin
-create or replace function jig_keep_revoked() returns trigger
-language plpgsql
-set search_path from current
-as $$
-begin
-    raise exception 'what was revoked stays revoked' using errcode = 'insufficient_privilege';
-end $$;
--- +goose StatementEnd
 create trigger keep_revoked before update on credentials for each row
 when (old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at) execute function jig_keep_revoked();
 
@@ -84,7 +130,6 @@ as $$
 $$;
 
 -- Returns the lineage of a tenant's API key.
--- +goose StatementBegin
 create function jig_key_lineage(tenant text, id text) returns table (valid boolean, lineage jsonb)
 language plpgsql volatile security definer
 set search_path from current
@@ -95,10 +140,8 @@ begin
     where c.tenant_id = tenant and c.credential_id = id and c.kind = 'api_key';
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Returns the credential with an id and a hash, if it is valid now, and notes that it was used.
--- +goose StatementBegin
 create function jig_credential(id text, secret bytea, idle interval) returns table (found credentials, lineage jsonb)
 language plpgsql volatile security definer
 set search_path from current
@@ -116,10 +159,8 @@ begin
         select o.found, o.lineage from one o;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Returns those of the given credentials that are valid now.
--- +goose StatementBegin
 create function jig_credentials_valid(ids text[], idle interval) returns setof text
 language plpgsql volatile security definer
 set search_path from current
@@ -129,10 +170,8 @@ begin
     return query select l.credential_id from jig_lineage(ids, idle) l where l.valid;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Returns the credential with an id and a hash if it is not valid any more, with the reason. Without the secret, nobody finds it.
--- +goose StatementBegin
 create function jig_ended_credential(id text, secret bytea, idle interval) returns table (found credentials, reason text)
 language plpgsql volatile security definer
 set search_path from current
@@ -145,10 +184,8 @@ begin
         where c.credential_id = id and c.hash = secret and not l.valid;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Reports whether there is a valid embed token for the pages of an origin.
--- +goose StatementBegin
 create function jig_embed_origin(page text) returns boolean
 language plpgsql volatile security definer
 set search_path from current
@@ -163,11 +200,9 @@ begin
     perform set_config('jig.sweep', '', true);
     return known;
 end $$;
--- +goose StatementEnd
 
 -- Deletes the credentials of the current tenant that nobody needs any more: embed tokens after a week, and logins a day after they ended, when not
 -- even their attempts must be recognized. API keys are kept. The server has no right to delete others.
--- +goose StatementBegin
 create function jig_forget_credentials(idle interval) returns void
 language sql volatile security definer
 set search_path from current
@@ -176,29 +211,37 @@ as $$
     delete from credentials c where c.tenant_id = nullif(current_setting('jig.tenant', true), '') and c.kind in ('login', 'dev_login')
         and least(c.expires_at, coalesce(c.used_at, c.created_at) + idle, c.revoked_at) < now() - interval '1 day'
 $$;
--- +goose StatementEnd
 revoke all on function jig_lineage(text[], interval), jig_key_lineage(text, text), jig_credential(text, bytea, interval), jig_credentials_valid(text[], interval),
     jig_ended_credential(text, bytea, interval), jig_embed_origin(text), jig_forget_credentials(interval) from public;
 
--- Deletes everything of the current tenant, except retired_sessions and used_tokens.
--- +goose StatementBegin
-create or replace function jig_erase() returns void
-language plpgsql volatile security definer
+-- One row for everything that is the same within a minute, so that repeating it does not fill the table.
+create table credential_events (
+    tenant_id       text not null check (tenant_id ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
+    id              bigint generated always as identity,
+    kind            text not null check (kind in ('refused', 'logged_in', 'logged_out', 'key_created', 'key_revoked', 'key_taken_over', 'embed_created', 'embed_revoked')),
+    reason          text not null check (kind = 'refused' or reason = ''),
+    credential_kind text not null,
+    credential_id   text not null,
+    principal       text not null, -- '': the operator, or the row counts what had no row of its own
+    address         text not null,
+    minute          timestamptz not null,
+    digest          bytea not null check (octet_length(digest) = 32), -- of the five columns before minute
+    count           bigint not null default 1,
+    last_at         timestamptz not null default clock_timestamp(),
+    primary key (tenant_id, id)
+);
+create unique index credential_events_once on credential_events (tenant_id, kind, minute, digest);
+create index credential_events_old on credential_events (tenant_id, minute);
+select jig_isolate('credential_events');
+
+-- Deletes the rows of the current tenant that are older than 90 days. The server has no right to delete others.
+create function jig_forget_credential_events() returns void
+language sql volatile security definer
 set search_path from current
 as $$
-declare
-    tenant text := nullif(current_setting('jig.tenant', true), '');
-begin
-    if tenant is null or tenant = '_global' then
-        raise exception 'name the tenant to erase' using errcode = '42501';
-    end if;
-    perform 1 from sessions s where s.tenant_id = tenant for update;
-    delete from sessions s where s.tenant_id = tenant;
-    delete from events e where e.tenant_id = tenant;
-    delete from artifacts a where a.tenant_id = tenant;
-    delete from documents d where d.tenant_id = tenant;
-    delete from credentials c where c.tenant_id = tenant;
-    delete from credential_events c where c.tenant_id = tenant;
-    delete from tenants t where t.tenant_id = tenant;
-end $$;
+    delete from credential_events e where e.tenant_id = nullif(current_setting('jig.tenant', true), '') and e.minute < now() - interval '90 days'
+$$;
+
+revoke all on function jig_forget_credential_events() from public;
+
 -- +goose StatementEnd

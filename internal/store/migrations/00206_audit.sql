@@ -2,6 +2,7 @@
 -- chain from there on.
 
 -- +goose Up
+-- +goose StatementBegin
 
 -- The end of each chain. Locking its row allows a transaction to append to the chain. The row changes with every entry; the fill factor
 -- leaves room for HOT updates.
@@ -30,7 +31,6 @@ create index audit_at on audit (tenant_id, at);
 select jig_isolate('audit');
 
 -- Appends an entry to the chain of the current tenant and returns its number. The chain stays locked until the transaction ends.
--- +goose StatementBegin
 create function jig_audit(entry text, kind text, session text, call text) returns bigint
 language plpgsql volatile security definer
 set search_path from current
@@ -57,9 +57,6 @@ begin
     update audit_heads h set n = head.n + 1, hash = link where h.tenant_id = tenant;
     return head.n + 1;
 end $$;
--- +goose StatementEnd
 revoke all on function jig_audit(text, text, text, text) from public;
 
--- +goose Down
-drop function jig_audit(text, text, text, text);
-drop table audit, audit_heads;
+-- +goose StatementEnd

@@ -1,6 +1,7 @@
--- Sessions, their messages and passes, and the log of events.
+-- Sessions, their messages and passes, the log of events, and on whose word calls rest.
 
 -- +goose Up
+-- +goose StatementBegin
 
 -- The row of a session changes with every event; the fill factor leaves room for HOT updates.
 create table sessions (
@@ -14,7 +15,7 @@ create table sessions (
     input           bytea,
     task            text not null default '',
     catalog       json,
-    source          text not null default 'api' check (source in ('web', 'api', 'mcp', 'cli', 'schedule', 'agent')),
+    source          text not null default 'api' check (source in ('web', 'api', 'mcp', 'cli', 'schedule', 'agent', 'temporal')),
     request_digest  text not null default '', -- SHA-256 of the request that started the session
     -- The call that started the session, if another session did.
     parent_id       text not null default '',
@@ -31,6 +32,9 @@ create table sessions (
     todo            json,
     summary_through integer not null default 0, -- the last pass that summary covers
     summary         text not null default '',
+    -- See ledger.ModelWait; null if no request of the session has failed. It says something only about the pass that it names, and only until
+    -- that pass has its turn.
+    model_wait      json,
     refused_signals bigint not null default 0, -- signals that named no call of the session, including those that have no event
     last_seq        bigint not null default 0 check (last_seq >= 0), -- the number of the latest event
     held_by         text not null default '', -- the latest pause of the tenant that held a pass back, so that it has one event
@@ -48,6 +52,7 @@ create table sessions (
 create index sessions_live on sessions (tenant_id, session_id) where status in ('working', 'input_required');
 create index sessions_id on sessions (session_id); -- for jig_value_elsewhere
 create index sessions_newest on sessions (tenant_id, created_at, session_id);
+create index sessions_reason on sessions (tenant_id, reason, created_at, session_id) where reason <> '';
 create index sessions_children on sessions (tenant_id, parent_id, created_at, session_id) where parent_id <> '';
 select jig_isolate('sessions');
 -- Only the owner sees the sessions of all tenants, and only in functions that set jig.sweep.
@@ -63,6 +68,7 @@ create table messages (
     role       text not null check (role in ('user', 'assistant')),
     body       text not null,
     by         text not null default '',
+    sender     text not null default '', -- the session whose call sent it; empty for people and programs
     pass       integer not null check (pass >= 0),
     at         timestamptz not null,
     primary key (tenant_id, session_id, key),
@@ -118,13 +124,23 @@ create table events (
     call_id    text not null default '',
     tool       text not null default '',
     data       json,
+    -- The id of the transaction that wrote the event. Rows become visible in another order than their transactions began. A reader loses none if it
+    -- reads only below the oldest transaction that still runs, in the order of this column.
+    written    bigint default pg_current_xact_id()::text::bigint,
     primary key (tenant_id, session_id, seq)
 );
 select jig_isolate('events');
 
+-- The events that clients receive which follow all sessions of a tenant: what changes the state of a session, and what concerns people.
+create function jig_notable(type text) returns boolean language sql immutable parallel safe
+return type in ('session.started', 'session.completed', 'session.failed', 'session.canceled', 'session.held', 'session.paused',
+    'session.resumed', 'message.added', 'tool.needs_approval', 'tool.approved', 'tool.denied', 'tool.expired', 'tool.edited', 'tool.asked',
+    'tool.answered', 'tool.outcome_unknown', 'tool.in_doubt', 'tool.reconciled', 'approval.voted', 'approval.delegated', 'approval.reminded',
+    'approval.escalated', 'approval.withdrawn', 'grant.created', 'budget.exhausted');
+create index events_in_order on events (tenant_id, written, session_id, seq) where written is not null and jig_notable(type);
+
 -- Returns up to max_rows live sessions, of all tenants, that have not changed for a minute. Sessions that were returned longest ago
 -- come first.
--- +goose StatementBegin
 create function jig_live_sessions(max_rows integer)
 returns table (tenant_id text, session_id text, status text, updated_at timestamptz)
 language plpgsql volatile security definer
@@ -147,11 +163,9 @@ begin
     returning s.tenant_id, s.session_id, s.status, s.updated_at;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Returns up to max_rows live sessions, of all tenants, in the order of their keys, starting after the given key. The command that
 -- marks calls after a restore uses it.
--- +goose StatementBegin
 create function jig_sessions_after(tenant text, session text, max_rows integer)
 returns table (tenant_id text, session_id text)
 language plpgsql volatile security definer
@@ -166,10 +180,8 @@ begin
     limit max_rows;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Returns the number of the latest event of each given session. Processes poll it in case a notification was lost.
--- +goose StatementBegin
 create function jig_last_seqs(tenants text[], sessions text[])
 returns table (tenant_id text, session_id text, last_seq bigint)
 language plpgsql volatile security definer
@@ -183,10 +195,8 @@ begin
     join sessions s on s.tenant_id = w.tenant_id and s.session_id = w.session_id;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Counts the sessions of all tenants that have not ended. A session of which a call waits for a person needs input.
--- +goose StatementBegin
 create function jig_sessions_open() returns table (tenant text, status text, count bigint)
 language plpgsql volatile security definer
 set search_path from current
@@ -200,10 +210,23 @@ begin
     where s.status in ('working', 'input_required') group by 1, 2;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 revoke all on function jig_sessions_open(), jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]) from public;
 
--- +goose Down
-drop function jig_sessions_open(), jig_last_seqs(text[], text[]), jig_sessions_after(text, text, integer), jig_live_sessions(integer);
-drop table events, pass_ends, turns, messages, sessions;
+-- Those whose words a session works with: its principal, those of the session that started it, the authors of messages, events and answers, and those who
+-- changed the input of a call or denied one with a reason.
+-- Calls of later passes than pass rest on them; words that were there at the start have pass -1.
+create table askers (
+    tenant_id  text not null,
+    session_id text not null,
+    principal  text not null check (principal <> ''),
+    claimed    boolean not null default false,
+    by         text not null check (by in ('started', 'triggered', 'message', 'event', 'answer', 'review')),
+    maker      text not null default '', -- who made the asker's credential
+    pass       integer not null,
+    primary key (tenant_id, session_id, principal, claimed, by, maker),
+    foreign key (tenant_id, session_id) references sessions on delete cascade
+);
+select jig_isolate('askers');
+
+-- +goose StatementEnd

@@ -1,6 +1,7 @@
 -- Approvals and the decisions about them, grants, pauses, and the outbox of notices.
 
 -- +goose Up
+-- +goose StatementBegin
 
 -- What waits or waited for a person: an approval, a question about an unknown outcome (reconcile), or a question of an agent.
 create table approvals (
@@ -27,8 +28,12 @@ create table approvals (
     requested_by     text not null default '',
     requested_at     timestamptz not null,
     expires_at       timestamptz, -- null: never
+    attempt          integer not null default 0, -- the attempt that a question about an unknown outcome is about; an answer about another does not count
+    compared_at      timestamptz, -- when the latest comparison of the call with what people are shown began
+    comparison       json, -- what that comparison found; null until it ends
     -- Who may decide, and what people have said so far.
     terms            json, -- null: one decision by anybody
+    askers           json, -- on whose word the call rests
     votes            json,
     delegations      json,
     noticed_at       timestamptz, -- reminders and escalations that were due before this time have been handled
@@ -59,6 +64,9 @@ create index approvals_call on approvals (tenant_id, session_id, call_id, id);
 -- Serves every list, with any filter: its first columns give the order of the pages, and filters are checked within the index.
 create index approvals_listing on approvals (tenant_id, requested_at, id, kind collate "C", tool collate "C", session_id collate "C",
     listed_agent collate "C", listed_requester collate "C") where status = 'open';
+-- For the earlier decisions about calls of a tool, which an approval shows beside the call that waits.
+create index approvals_of_tool on approvals (tenant_id, tool, decided_at desc, id desc)
+    where kind = 'approval' and answer in ('approve', 'deny');
 -- For statistics of a period, of one tenant or of all.
 create index approvals_decided_at on approvals (decided_at, tenant_id) where decided_at is not null;
 select jig_isolate('approvals');
@@ -81,7 +89,6 @@ return case
     else 'canceled' end;
 
 -- Counts the open approvals of all tenants.
--- +goose StatementBegin
 create function jig_approvals_open() returns table (tenant text, kind text, count bigint, oldest timestamptz)
 language plpgsql volatile security definer
 set search_path from current
@@ -91,10 +98,8 @@ begin
     return query select a.tenant_id, a.kind, count(*), min(a.requested_at) from approvals a where a.status = 'open' group by 1, 2;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Counts the approvals of all tenants that ended in a period, by outcome.
--- +goose StatementBegin
 create function jig_approvals_decided(since timestamptz, until timestamptz) returns table (tenant text, outcome text, count bigint)
 language plpgsql volatile security definer
 set search_path from current
@@ -106,10 +111,8 @@ begin
     where a.kind = 'approval' and a.decided_at >= since and a.decided_at < until and o.outcome is not null group by 1, 2;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Returns how many seconds people have taken to decide since a time, over all tenants, and the share of approvals that expired.
--- +goose StatementBegin
 create function jig_approvals_pace(since timestamptz) returns table (p50 float8, p90 float8, p99 float8, expired_share float8)
 language plpgsql volatile security definer
 set search_path from current
@@ -128,7 +131,6 @@ begin
         from d) q;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 revoke all on function jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz) from public;
 
@@ -144,6 +146,22 @@ create table decisions (
 );
 select jig_isolate('decisions');
 
+-- Decisions with the tokens that prove them, so that workers can verify the signatures again when a call begins.
+create table signed_decisions (
+    tenant_id  text not null,
+    session_id text not null,
+    call_id    text not null,
+    n          bigint generated always as identity,
+    token      text not null check (token <> ''),
+    decision   json not null, -- what the token is about
+    digest     text not null, -- the digest of the call that was shown
+    shown      json not null, -- what that digest is of
+    created_at timestamptz not null default clock_timestamp(),
+    primary key (tenant_id, session_id, call_id, n),
+    foreign key (tenant_id, session_id, call_id) references calls on delete cascade
+);
+select jig_isolate('signed_decisions');
+
 -- Standing approvals.
 create table grants (
     tenant_id  text not null references tenants on delete cascade,
@@ -156,6 +174,8 @@ create table grants (
     used       integer not null default 0,
     expires_at timestamptz not null,
     given_by   text[] not null check (cardinality(given_by) > 0),
+    makers     json, -- the makers of the credentials of those who gave it, by giver
+    proof      text not null default '', -- with which proof it was given
     claimed    boolean not null default false,
     note       text not null default '',
     session_id text not null default '',
@@ -225,7 +245,6 @@ select jig_isolate('notice_deliveries');
 create policy sweep on notice_deliveries to current_role using (current_setting('jig.sweep', true) = 'on');
 
 -- Takes up to max_rows notices, of all tenants, that have no deliveries yet. Nobody else gets them until the lease ends.
--- +goose StatementBegin
 create function jig_take_notices(max_rows integer, lease interval)
 returns table (tenant_id text, body bytea)
 language plpgsql volatile security definer
@@ -247,12 +266,10 @@ begin
     returning n.tenant_id, n.body;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Takes up to max_rows deliveries: the one of each target that has been due longest. The caller names the tenants and targets of the
 -- deliveries that it is already sending, in two arrays of the same length. A busy target gets no other delivery, and a tenant has
 -- at most per_tenant deliveries, including those being sent. Nobody else gets what is taken until the lease ends.
--- +goose StatementBegin
 create function jig_take_deliveries(max_rows integer, per_tenant integer, busy_tenants text[], busy_targets text[], lease interval)
 returns table (tenant_id text, target text, attempts integer, body bytea)
 language plpgsql volatile security definer
@@ -289,11 +306,9 @@ begin
     returning d.tenant_id, d.target, d.attempts, n.body;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Deletes up to max_rows notices, of all tenants, that are older than age and whose deliveries all ended more than age ago. Returns
 -- how many it deleted.
--- +goose StatementBegin
 create function jig_forget_notices(age interval, max_rows integer) returns bigint
 language plpgsql volatile security definer
 set search_path from current
@@ -316,10 +331,8 @@ begin
     perform set_config('jig.sweep', '', true);
     return gone;
 end $$;
--- +goose StatementEnd
 
 -- Counts the deliveries of all tenants that are still to be made, with the time of the oldest notice.
--- +goose StatementBegin
 create function jig_deliveries_pending() returns table (tenant text, count bigint, oldest timestamptz)
 language plpgsql volatile security definer
 set search_path from current
@@ -331,15 +344,8 @@ begin
     where d.status = 'pending' group by 1;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 revoke all on function jig_deliveries_pending(), jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval),
     jig_forget_notices(interval, integer) from public;
 
--- +goose Down
-drop function jig_deliveries_pending(), jig_forget_notices(interval, integer), jig_take_deliveries(integer, integer, text[], text[], interval),
-    jig_take_notices(integer, interval);
-drop table notice_deliveries, notices, pauses, grants, decisions;
-drop function jig_approvals_pace(timestamptz), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_open();
-drop table approvals;
-drop function jig_outcome(text, text, text, text, timestamptz, timestamptz);
+-- +goose StatementEnd

@@ -1,6 +1,7 @@
 -- Deleting sessions and tenants. The application's role has no right to delete rows; it calls these functions.
 
 -- +goose Up
+-- +goose StatementBegin
 
 -- SHA-256 hashes of the ids of deleted sessions. They remain even if the tenant is erased: an effect that ran under an id must not run
 -- again under the same idempotency key.
@@ -14,7 +15,6 @@ select jig_isolate('retired_sessions');
 
 -- Remembers the id of a deleted session. Sessions that another session started are left out, because nothing can start them again once
 -- that session is gone.
--- +goose StatementBegin
 create function jig_retire_session() returns trigger
 language plpgsql
 set search_path from current
@@ -24,12 +24,10 @@ begin
     on conflict do nothing;
     return old;
 end $$;
--- +goose StatementEnd
 create trigger retire before delete on sessions for each row when (old.parent_id = '') execute function jig_retire_session();
 
 -- Deletes the ended sessions of the current tenant that have not changed since a time, with everything that belongs to them. Returns
 -- how many it deleted.
--- +goose StatementBegin
 create function jig_prune(before timestamptz) returns bigint
 language plpgsql volatile security definer
 set search_path from current
@@ -50,10 +48,8 @@ begin
     delete from sessions s where s.tenant_id = tenant and s.session_id = any(gone);
     return cardinality(gone);
 end $$;
--- +goose StatementEnd
 
 -- Deletes everything of the current tenant, except retired_sessions and used_tokens.
--- +goose StatementBegin
 create function jig_erase() returns void
 language plpgsql volatile security definer
 set search_path from current
@@ -69,17 +65,10 @@ begin
     delete from events e where e.tenant_id = tenant;
     delete from artifacts a where a.tenant_id = tenant;
     delete from documents d where d.tenant_id = tenant;
-    delete from embed_tokens t where t.tenant_id = tenant;
-    delete from api_keys k where k.tenant_id = tenant;
+    delete from credentials c where c.tenant_id = tenant;
     delete from credential_events c where c.tenant_id = tenant;
-    delete from logins l where l.tenant_id = tenant;
     delete from tenants t where t.tenant_id = tenant;
 end $$;
--- +goose StatementEnd
 revoke all on function jig_prune(timestamptz), jig_erase() from public;
 
--- +goose Down
-drop function jig_erase(), jig_prune(timestamptz);
-drop trigger retire on sessions;
-drop function jig_retire_session();
-drop table retired_sessions;
+-- +goose StatementEnd

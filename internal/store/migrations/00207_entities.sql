@@ -1,6 +1,7 @@
--- Entities, their tasks, relations and workspaces, and the texts that belong to them.
+-- Entities, their tasks, relations and workspaces, the texts that belong to them, and artifacts.
 
 -- +goose Up
+-- +goose StatementBegin
 
 -- The next four functions read a field of an entity's content as its declared type. They return null if the field is missing, null or
 -- of another type, so that no value makes a query fail.
@@ -17,7 +18,6 @@ language sql immutable parallel safe
 return case jsonb_typeof(content #> path) when 'boolean' then (content #>> path)::boolean end;
 
 -- Reads a date (as midnight UTC) or an RFC 3339 time, truncated to microseconds. The pattern rejects whatever a cast would reject.
--- +goose StatementBegin
 create function jig_moment(content jsonb, path text[]) returns timestamptz
 language plpgsql immutable parallel safe
 as $$
@@ -33,7 +33,6 @@ begin
     return ((substring(s, 1, 10) || coalesce(' ' || nullif(substring(s, 12, 8), ''), '') || coalesce(substring(s from '\.[0-9]{1,6}'), ''))::timestamp
         - coalesce(substring(s from '[+-][0-9]{2}:[0-9]{2}$'), '00:00')::interval) at time zone 'UTC';
 end $$;
--- +goose StatementEnd
 
 create table entities (
     tenant_id    text not null references tenants on delete cascade,
@@ -68,7 +67,6 @@ create policy sweep_read on entities for select to current_role using (current_s
 
 -- Reports whether an entity with this id belongs to another tenant than the current one. It serves the audit only: the caller gets
 -- the same answer as for an id that does not exist.
--- +goose StatementBegin
 create function jig_entity_elsewhere(id text) returns boolean
 language plpgsql volatile security definer
 set search_path from current
@@ -85,7 +83,6 @@ begin
     perform set_config('jig.sweep', '', true);
     return found_elsewhere;
 end $$;
--- +goose StatementEnd
 revoke all on function jig_entity_elsewhere(text) from public;
 
 -- How each task of an entity last ended. The entity's next extraction reads it.
@@ -95,9 +92,15 @@ create table entity_tasks (
     task       text not null check (task <> ''),
     ended      bytea not null, -- JSON
     updated_at timestamptz not null default clock_timestamp(),
+    -- The outcome begins with its status. It is compared as bytes, because PostgreSQL cannot read members of JSON that has NUL or half of a
+    -- surrogate pair in a value.
+    failed     boolean not null generated always as (
+        substring(ended from 1 for 18) = '{"status":"failed"'::bytea or substring(ended from 1 for 20) = '{"status":"canceled"'::bytea
+    ) stored,
     primary key (tenant_id, entity_id, task),
     foreign key (tenant_id, entity_id) references entities on delete cascade
 );
+create index entity_tasks_failed on entity_tasks (tenant_id, entity_id, task) where failed;
 select jig_isolate('entity_tasks');
 
 create table relations (
@@ -155,8 +158,52 @@ create table text_chunks (
 );
 select jig_isolate('text_chunks');
 
--- +goose Down
-drop table text_chunks, texts, workspaces, relations, entity_tasks;
-drop function jig_entity_elsewhere(text);
-drop table entities;
-drop function jig_moment(jsonb, text[]), jig_boolean(jsonb, text[]), jig_number(jsonb, text[]), jig_text(jsonb, text[]);
+-- Large values, stored in chunks.
+create table artifacts (
+    tenant_id   text not null references tenants,
+    artifact_id text not null check (artifact_id <> ''),
+    session_id  text not null default '',
+    media_type  text not null default 'application/octet-stream',
+    size        bigint not null default 0 check (size >= 0),
+    sealed      boolean not null default false, -- true: nothing can be appended
+    created_at  timestamptz not null default now(),
+    primary key (tenant_id, artifact_id)
+);
+create index artifacts_id on artifacts (artifact_id); -- for jig_value_elsewhere
+select jig_isolate('artifacts');
+-- Only the owner sees the artifacts of all tenants, and only in functions that set jig.sweep.
+create policy sweep_read on artifacts for select to current_role using (current_setting('jig.sweep', true) = 'on');
+
+create table artifact_chunks (
+    tenant_id   text not null,
+    artifact_id text not null,
+    at          bigint not null check (at >= 0), -- the offset in bytes
+    data        bytea not null check (length(data) between 1 and 1048576),
+    primary key (tenant_id, artifact_id, at),
+    foreign key (tenant_id, artifact_id) references artifacts on delete cascade
+);
+alter table artifact_chunks alter column data set storage external; -- so that a part of a chunk can be read without the rest
+select jig_isolate('artifact_chunks');
+
+-- Reports whether an artifact or a session with this id belongs to another tenant than the current one. It serves the audit only: the
+-- caller gets the same answer as for an id that does not exist.
+create function jig_value_elsewhere(artifact text, session text) returns boolean
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    tenant text := nullif(current_setting('jig.tenant', true), '');
+    found_elsewhere boolean;
+begin
+    if tenant is null then
+        raise exception 'name the tenant that asks' using errcode = '42501';
+    end if;
+    perform set_config('jig.sweep', 'on', true);
+    select exists (select from artifacts a where a.artifact_id = artifact and a.tenant_id <> tenant)
+        or exists (select from sessions s where s.session_id = session and s.tenant_id <> tenant) into found_elsewhere;
+    perform set_config('jig.sweep', '', true);
+    return found_elsewhere;
+end $$;
+revoke all on function jig_value_elsewhere(text, text) from public;
+
+-- +goose StatementEnd

@@ -1,6 +1,7 @@
 -- The effect ledger: one row for each call. Compositions, whose steps are calls of their own, and the events that they wait for.
 
 -- +goose Up
+-- +goose StatementBegin
 
 create table calls (
     tenant_id       text not null,
@@ -38,9 +39,14 @@ create table calls (
                                                     'succeeded', 'failed', 'denied', 'expired', 'canceled', 'duplicate')),
     fence           integer not null default 0 check (fence >= 0),
     attempt         text not null default '', -- the name of the attempt that holds the fence
+    failed_at       timestamptz, -- the first failure of the open call that may pass
+    failures        integer not null default 0 check (failures >= 0), -- the attempts that ended with such a failure
+    tried           boolean not null default false, -- an attempt began before the ledger knew of it, and has not reported
+    model_wait      json, -- see ledger.ModelWait; null if no request has failed. The call waits only while it is reserved and its fence is the attempt
     held_by         text not null default '', -- the latest pause that held the call back, so that it has one event
     in_doubt        boolean not null default false, -- an earlier attempt may have taken effect, or may have begun since the backup that was restored
     child           text not null default '', -- the session that the call started
+    request         text not null default '', -- what it asks of another session, as a hash, so that nobody else can ask something else in its name
     -- How it ended.
     result          bytea,
     summary         text not null default '',
@@ -81,6 +87,7 @@ create table frames (
     received_before bigint not null default 0, -- the number of the last event that the session had received when it began
     fence           integer not null default 0 check (fence >= 0),
     state           bytea,
+    waits           json, -- the steps that wait for events or times
     revision        bigint not null default 0 check (revision >= 0),
     done            boolean not null default false,
     result          bytea,
@@ -118,7 +125,9 @@ create table received (
     key        text not null check (key <> ''), -- an event with the same key is stored once
     name       text not null check (name <> ''),
     data       json,
+    size       bigint not null default 0 check (size >= 0), -- the bytes of this event and of all before it
     by         text not null default '',
+    claimed    boolean not null default false, -- nobody proved who sent it
     at         timestamptz not null,
     primary key (tenant_id, session_id, n),
     unique (tenant_id, session_id, key),
@@ -154,7 +163,6 @@ create policy sweep on settled_calls to current_role using (current_setting('jig
 
 -- Takes up to max_rows settled calls, of all tenants, that no process has taken for the duration age, the oldest first. Nobody else
 -- gets them until that duration has passed again.
--- +goose StatementBegin
 create function jig_take_settled(age interval, max_rows integer)
 returns table (tenant_id text, session_id text, call_id text, frame text)
 language plpgsql volatile security definer
@@ -176,10 +184,8 @@ begin
     returning s.tenant_id, s.session_id, s.call_id, s.frame;
     perform set_config('jig.sweep', '', true);
 end $$;
--- +goose StatementEnd
 
 -- Deletes a settled call of the current tenant, because its workflow has been informed.
--- +goose StatementBegin
 create function jig_told_settled(session text, call text) returns void
 language plpgsql volatile security definer
 set search_path from current
@@ -188,9 +194,6 @@ begin
     delete from settled_calls s
     where s.tenant_id = nullif(current_setting('jig.tenant', true), '') and s.session_id = session and s.call_id = call;
 end $$;
--- +goose StatementEnd
 revoke all on function jig_take_settled(interval, integer), jig_told_settled(text, text) from public;
 
--- +goose Down
-drop function jig_told_settled(text, text), jig_take_settled(interval, integer);
-drop table settled_calls, received_consumed, received, frame_values, frames, calls;
+-- +goose StatementEnd
