@@ -12,8 +12,7 @@ import (
 
 // Pending returns the open approval, question or reconciliation of a call. It returns NOT_FOUND when the call has no open one.
 func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error) {
-	var row *approvalRow
-	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalOpen", tenant, id, callID), &row) })
+	row, err := ask(ctx, db, tenant, first[approvalRow], "ApprovalOpen", tenant, id, callID)
 	if err != nil {
 		return jig.Pending{}, err
 	}
@@ -25,20 +24,13 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 
 // SimilarDecisions returns the latest decisions of people and grants about other calls of a tool, the latest first.
 func (db *DB) SimilarDecisions(ctx context.Context, of jig.Pending, limit int) ([]approval.Similar, error) {
-	var found []approval.Similar
-	err := db.once(ctx, of.Tenant, func(t *tx) {
-		list(t.queue("ApprovalsSimilar", of.Tenant, of.Tool, of.SessionID, of.Call, limit), &found)
-	})
-	return found, err
+	return ask(ctx, db, of.Tenant, list[approval.Similar], "ApprovalsSimilar", of.Tenant, of.Tool, of.SessionID, of.Call, limit)
 }
 
 // BeginComparison reports whether a call that waits may be compared with what people are shown: no comparison of it has begun in the time before
 // now. If it may, one has begun.
 func (db *DB) BeginComparison(ctx context.Context, of jig.Pending, now time.Time, before time.Duration) (bool, error) {
-	var begun []int64
-	err := db.once(ctx, of.Tenant, func(t *tx) {
-		column(t.queue("ApprovalCompare", of.Tenant, of.SessionID, of.Call, of.Digest, now.Add(-before), now), &begun)
-	})
+	begun, err := ask(ctx, db, of.Tenant, column[int64], "ApprovalCompare", of.Tenant, of.SessionID, of.Call, of.Digest, now.Add(-before), now)
 	return len(begun) > 0, err
 }
 
@@ -53,11 +45,7 @@ func (db *DB) EndComparison(ctx context.Context, of jig.Pending, found protocol.
 
 // Comparison returns what the comparison of a waiting call found that began after since; nil if there is none, or if it has not ended.
 func (db *DB) Comparison(ctx context.Context, of jig.Pending, since time.Time) (*protocol.Comparison, error) {
-	var found *protocol.Comparison
-	err := db.once(ctx, of.Tenant, func(t *tx) {
-		value(t.queue("ApprovalComparison", of.Tenant, of.SessionID, of.Call, of.Digest, since), &found)
-	})
-	return found, err
+	return ask(ctx, db, of.Tenant, value[protocol.Comparison], "ApprovalComparison", of.Tenant, of.SessionID, of.Call, of.Digest, since)
 }
 
 // Lapse expires an open approval whose time is over, or records the reminders and escalations that are due and lets more people decide if too few

@@ -53,8 +53,7 @@ func (db *DB) PutArtifact(ctx context.Context, tenant, sessionID, mediaType stri
 // ArtifactSession returns the session that an artifact belongs to, or "" if a client uploaded the artifact. It returns NOT_FOUND when the
 // tenant has no such artifact.
 func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, error) {
-	var session *string
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ArtifactSession", tenant, text(id)), &session) })
+	session, err := ask(ctx, db, tenant, value[string], "ArtifactSession", tenant, text(id))
 	if err != nil {
 		return "", err
 	}
@@ -66,8 +65,7 @@ func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, e
 
 // ValueElsewhere reports whether another tenant has an artifact or a session with these ids.
 func (db *DB) ValueElsewhere(ctx context.Context, tenant, artifact, session string) (bool, error) {
-	var elsewhere *bool
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ValueElsewhere", text(artifact), text(session)), &elsewhere) })
+	elsewhere, err := ask(ctx, db, tenant, value[bool], "ValueElsewhere", text(artifact), text(session))
 	return elsewhere != nil && *elsewhere, err
 }
 
@@ -121,8 +119,7 @@ func (db *DB) ReadArtifact(ctx context.Context, tenant, id string, offset int64,
 	if offset < 0 || limit < 0 {
 		return nil, 0, jig.Errorf(jig.CodeInvalidInput, "offset and limit must not be negative")
 	}
-	var piece *artifactPiece
-	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ArtifactRead", tenant, id, offset, int64(limit)), &piece) })
+	piece, err := ask(ctx, db, tenant, first[artifactPiece], "ArtifactRead", tenant, id, offset, int64(limit))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -180,11 +180,7 @@ func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []stri
 
 // AuditRows returns up to limit rows of a tenant's chain after row n, in order. A limit below 1 or above 1,000 means 1,000.
 func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error) {
-	var rows []audit.Row
-	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("AuditRows", tenant, after, boundAudit(limit)), &rows)
-	})
-	return rows, err
+	return ask(ctx, db, tenant, list[audit.Row], "AuditRows", tenant, after, boundAudit(limit))
 }
 
 // FindAudit works like [DB.AuditRows], limited to one session unless session is "", and to rows written at or after since and before
@@ -216,8 +212,8 @@ func (db *DB) AuditHead(ctx context.Context, tenant string) (n int64, hash strin
 		N    int64
 		Hash string
 	}
-	var head *auditHead
-	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("AuditHead", tenant), &head) }); err != nil {
+	head, err := ask(ctx, db, tenant, first[auditHead], "AuditHead", tenant)
+	if err != nil {
 		return 0, "", err
 	}
 	if head == nil {

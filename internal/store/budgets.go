@@ -211,9 +211,7 @@ func (db *DB) SettleBudget(ctx context.Context, s budget.Settlement) error {
 
 // WaitingForBudget returns the calls of a session that wait for room in a budget or for a person.
 func (db *DB) WaitingForBudget(ctx context.Context, tenant, session string) ([]budget.Waiting, error) {
-	var waiting []budget.Waiting
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BudgetWaiting", tenant, session), &waiting) })
-	return waiting, err
+	return ask(ctx, db, tenant, list[budget.Waiting], "BudgetWaiting", tenant, session)
 }
 
 // ResumeBudget lifts the pause that a budget made, if the claims of the waiting calls fit now. Nothing is reserved yet. It reports whether
@@ -335,10 +333,7 @@ const maxCounters = 500
 
 // BudgetCounters returns counters of the given periods: those with the given scope, or all if it is empty; at most 500.
 func (db *DB) BudgetCounters(ctx context.Context, tenant string, periods []string, scope string) ([]budget.Used, error) {
-	var rows []counterRow
-	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("BudgetCounters", tenant, periods, text(scope), maxCounters), &rows)
-	})
+	rows, err := ask(ctx, db, tenant, list[counterRow], "BudgetCounters", tenant, periods, text(scope), maxCounters)
 	used := make([]budget.Used, len(rows))
 	for i, r := range rows {
 		used[i] = r.used()
@@ -348,8 +343,7 @@ func (db *DB) BudgetCounters(ctx context.Context, tenant string, periods []strin
 
 // SessionRoot returns the id of the first session of the tree that a session belongs to.
 func (db *DB) SessionRoot(ctx context.Context, tenant, session string) (string, error) {
-	var root *string
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("SessionRoot", tenant, session), &root) })
+	root, err := ask(ctx, db, tenant, value[string], "SessionRoot", tenant, session)
 	if err == nil && root == nil {
 		return "", noSession(session)
 	}

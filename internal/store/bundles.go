@@ -34,16 +34,13 @@ func bundles(rows []bundleRow) []bundle.Bundle {
 
 // Bundles returns a tenant's installed bundles, sorted by name.
 func (db *DB) Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error) {
-	var rows []bundleRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BundlesGet", tenant), &rows) })
+	rows, err := ask(ctx, db, tenant, list[bundleRow], "BundlesGet", tenant)
 	return bundles(rows), err
 }
 
 // BundleNames returns the names of a tenant's installed bundles, sorted.
 func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) {
-	var names []string
-	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("BundleNames", tenant), &names) })
-	return names, err
+	return ask(ctx, db, tenant, column[string], "BundleNames", tenant)
 }
 
 // InstallBundle installs a bundle for the tenant of a call, in one transaction. The bundle's documents become current, and documents

@@ -58,9 +58,7 @@ func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (appro
 
 // Ruled returns the answers that were stored under keys, in the order of the keys. Keys without an answer are left out.
 func (db *DB) Ruled(ctx context.Context, tenant, session string, keys []string) ([]jig.Ruled, error) {
-	var stored []jig.Ruled
-	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DecisionsOf", tenant, session, keys), &stored) })
-	return stored, err
+	return ask(ctx, db, tenant, column[jig.Ruled], "DecisionsOf", tenant, session, keys)
 }
 
 // Refuse records decision.refused for a signal that names no call. It is idempotent by key.

@@ -194,8 +194,7 @@ func mayWriteDocuments(tenant string) error {
 // DocumentAt returns the body of a version, current or not: the tenant's own version, or else that of the tenant _global. It returns
 // NOT_FOUND when neither exists.
 func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
-	var bodies [][]byte
-	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentAt", tenant, kind, name, version), &bodies) })
+	bodies, err := ask(ctx, db, tenant, column[[]byte], "DocumentAt", tenant, kind, name, version)
 	if err != nil {
 		return nil, err
 	}
@@ -207,36 +206,27 @@ func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string
 
 // DocumentTrusted reports whether a version was registered and no outsider can have written its text. See the column documents.untrusted.
 func (db *DB) DocumentTrusted(ctx context.Context, tenant, kind, name, version string) (bool, error) {
-	var trusted []bool
-	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentTrusted", tenant, kind, name, version), &trusted) })
+	trusted, err := ask(ctx, db, tenant, column[bool], "DocumentTrusted", tenant, kind, name, version)
 	return len(trusted) > 0 && trusted[0], err
 }
 
 // CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name. A tenant's own document hides the document of
 // the same name that belongs to the tenant _global.
 func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error) {
-	var current []bundle.DocumentVersion
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentsCurrent", tenant, kind), &current) })
+	current, err := ask(ctx, db, tenant, list[bundle.DocumentVersion], "DocumentsCurrent", tenant, kind)
 	slices.SortFunc(current, func(a, b bundle.DocumentVersion) int { return strings.Compare(a.Name, b.Name) }) // byte order
 	return current, err
 }
 
 // SeenDocuments lists up to limit current documents that a tenant sees, sorted by kind and name, after one of them. An empty kind means all kinds.
 func (db *DB) SeenDocuments(ctx context.Context, tenant, kind string, after bundle.Key, limit int) ([]protocol.DocumentState, error) {
-	var found []protocol.DocumentState
-	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("DocumentsSeen", tenant, text(kind), text(after.Kind), text(after.Name), limit), &found)
-	})
-	return found, err
+	return ask(ctx, db, tenant, list[protocol.DocumentState], "DocumentsSeen", tenant, text(kind), text(after.Kind), text(after.Name), limit)
 }
 
 // DocumentVersions lists up to limit stored versions of a document that a tenant sees, the latest first: the current one and the latest others, or
 // only the given version. Versions that were stored but never current are among them. NOT_FOUND suggests the nearest names.
 func (db *DB) DocumentVersions(ctx context.Context, tenant, kind, name, version string, limit int) ([]protocol.DocumentState, error) {
-	var found []protocol.DocumentState
-	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("DocumentVersions", tenant, text(kind), text(name), text(version), limit), &found)
-	})
+	found, err := ask(ctx, db, tenant, list[protocol.DocumentState], "DocumentVersions", tenant, text(kind), text(name), text(version), limit)
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
@@ -256,8 +246,7 @@ type writtenRow struct {
 // Document returns the current body: that of the tenant's own document, or else that of the tenant _global. Whoever reads a text that outsiders may
 // have written has read untrusted data; see [entity.MarkRead]. NOT_FOUND suggests the nearest names.
 func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
-	var row *writtenRow
-	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("DocumentGet", tenant, kind, name), &row) })
+	row, err := ask(ctx, db, tenant, first[writtenRow], "DocumentGet", tenant, kind, name)
 	if err != nil {
 		return nil, err
 	}
@@ -280,8 +269,7 @@ func (db *DB) noDocument(ctx context.Context, tenant, kind, name string) error {
 
 // DocumentNames lists the names of a kind that a tenant sees, sorted.
 func (db *DB) DocumentNames(ctx context.Context, tenant, kind string) ([]string, error) {
-	var names []string
-	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentNames", tenant, kind), &names) })
+	names, err := ask(ctx, db, tenant, column[string], "DocumentNames", tenant, kind)
 	slices.Sort(names) // byte order, regardless of the database's collation
 	return names, err
 }

@@ -39,8 +39,7 @@ func (db *DB) markRead(ctx context.Context, tenant string, ids ...string) error 
 	if len(ids) == 0 || !entity.Traced(ctx) {
 		return nil
 	}
-	var untrusted *bool
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("EntitiesUntrusted", tenant, ids), &untrusted) })
+	untrusted, err := ask(ctx, db, tenant, value[bool], "EntitiesUntrusted", tenant, ids)
 	if err == nil && untrusted != nil && *untrusted {
 		entity.MarkRead(ctx)
 	}
@@ -144,8 +143,8 @@ func (db *DB) Entity(ctx context.Context, tenant, id string) (entity.Entity, err
 // Entities returns the given entities that exist, in the order of ids.
 func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]entity.Entity, error) {
 	ids = texts(ids)
-	var rows []entityRow
-	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntitiesGet", tenant, ids), &rows) }); err != nil {
+	rows, err := ask(ctx, db, tenant, list[entityRow], "EntitiesGet", tenant, ids)
+	if err != nil {
 		return nil, err
 	}
 	place := make(map[string]int, len(ids))
@@ -158,8 +157,8 @@ func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]enti
 
 // EntityTypeOf returns the type of an entity, even of a deleted one; NOT_FOUND when it never existed.
 func (db *DB) EntityTypeOf(ctx context.Context, tenant, id string) (string, error) {
-	var name *string
-	if err := db.once(ctx, tenant, func(t *tx) { value(t.queue("EntityTypeOf", tenant, text(id)), &name) }); err != nil {
+	name, err := ask(ctx, db, tenant, value[string], "EntityTypeOf", tenant, text(id))
+	if err != nil {
 		return "", err
 	}
 	if name == nil {
@@ -253,17 +252,13 @@ func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int6
 
 // EntityCounts returns how many entities of each type exist, sorted by type.
 func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error) {
-	var counts []entity.Count
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntityCounts", tenant), &counts) })
-	return counts, err
+	return ask(ctx, db, tenant, list[entity.Count], "EntityCounts", tenant)
 }
 
 // EntitiesElsewhere returns which of the ids belong to entities of other tenants, in the order of ids. Only the audit may use it;
 // nobody else learns that they exist.
 func (db *DB) EntitiesElsewhere(ctx context.Context, tenant string, ids []string) ([]string, error) {
-	var foreign []string
-	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("EntitiesElsewhere", texts(ids)), &foreign) })
-	return foreign, err
+	return ask(ctx, db, tenant, column[string], "EntitiesElsewhere", texts(ids))
 }
 
 // SearchEntities finds entities of some types by words in their title, content or texts, best match first. The query has the syntax
@@ -272,10 +267,7 @@ func (db *DB) SearchEntities(ctx context.Context, tenant string, types []string,
 	if err := db.checkWorkspace(ctx, tenant, workspace); err != nil {
 		return nil, err
 	}
-	var hits []entity.Hit
-	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("EntitiesSearched", tenant, texts(types), text(query), text(workspace), page(limit)), &hits)
-	})
+	hits, err := ask(ctx, db, tenant, list[entity.Hit], "EntitiesSearched", tenant, texts(types), text(query), text(workspace), page(limit))
 	if err != nil {
 		return nil, err
 	}

@@ -246,8 +246,8 @@ func largest(there func(n int) (bool, error)) (int, error) {
 
 // entityByKey returns the entity that was stored under a key, even if it was deleted since. found is false when there is no such entity.
 func (db *DB) entityByKey(ctx context.Context, tenant, key string) (e entity.Entity, found bool, err error) {
-	var row *entityRow
-	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityByKey", tenant, text(key)), &row) }); err != nil || row == nil {
+	row, err := ask(ctx, db, tenant, first[entityRow], "EntityByKey", tenant, text(key))
+	if err != nil || row == nil {
 		return entity.Entity{}, false, err
 	}
 	return row.read(ctx), true, nil

@@ -61,8 +61,7 @@ func (db *DB) Relate(ctx context.Context, tenant string, r entity.Relation) erro
 // that does not exist.
 func (db *DB) RelationsOf(ctx context.Context, tenant, id string, types []string, limit int) ([]entity.RelatedEntity, error) {
 	id = text(id)
-	var related []entity.RelatedEntity
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("RelationsOf", tenant, id, texts(types), limit), &related) })
+	related, err := ask(ctx, db, tenant, list[entity.RelatedEntity], "RelationsOf", tenant, id, texts(types), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +147,7 @@ func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) 
 
 // InWorkspace returns the given entities that are in a workspace, in the order of ids.
 func (db *DB) InWorkspace(ctx context.Context, tenant, workspace string, ids []string) ([]string, error) {
-	var held []string
-	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("WorkspaceHolds", tenant, text(workspace), texts(ids)), &held) })
+	held, err := ask(ctx, db, tenant, column[string], "WorkspaceHolds", tenant, text(workspace), texts(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -165,8 +163,7 @@ func (db *DB) checkWorkspace(ctx context.Context, tenant, workspace string) erro
 	if workspace == "" {
 		return nil
 	}
-	var yes *bool
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("WorkspaceExists", tenant, text(workspace)), &yes) })
+	yes, err := ask(ctx, db, tenant, value[bool], "WorkspaceExists", tenant, text(workspace))
 	if err == nil && (yes == nil || !*yes) {
 		return jig.Errorf(jig.CodeNotFound, "there is no workspace %q", text(workspace)).WithField("workspace")
 	}

@@ -53,8 +53,8 @@ func (db *DB) PutText(ctx context.Context, d entity.Text) (entity.Text, error) {
 
 // Text returns a text; NOT_FOUND when it or its entity does not exist.
 func (db *DB) Text(ctx context.Context, tenant, id string) (entity.Text, error) {
-	var row *entity.Text
-	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("TextGet", tenant, text(id)), &row) }); err != nil {
+	row, err := ask(ctx, db, tenant, first[entity.Text], "TextGet", tenant, text(id))
+	if err != nil {
 		return entity.Text{}, err
 	}
 	if row == nil {
@@ -65,8 +65,7 @@ func (db *DB) Text(ctx context.Context, tenant, id string) (entity.Text, error) 
 
 // TextInfos lists up to limit texts of an entity without their bodies, oldest first.
 func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]entity.TextInfo, error) {
-	var infos []entity.TextInfo
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextInfos", tenant, text(entityID), limit), &infos) })
+	infos, err := ask(ctx, db, tenant, list[entity.TextInfo], "TextInfos", tenant, text(entityID), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +83,7 @@ func (db *DB) SearchText(ctx context.Context, tenant, query string, entityIDs []
 	if entityIDs != nil {
 		entityIDs = texts(entityIDs)
 	}
-	var hits []entity.TextHit
-	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("TextsSearched", tenant, text(query), entityIDs, page(limit)), &hits)
-	})
+	hits, err := ask(ctx, db, tenant, list[entity.TextHit], "TextsSearched", tenant, text(query), entityIDs, page(limit))
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +141,8 @@ type progressRow struct {
 // EntityProgress returns an entity and the latest outcome of each of its tasks, by task id, as its extractions stored them. It reads both
 // in one snapshot. It returns NOT_FOUND when the entity does not exist.
 func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (entity.Entity, map[string]json.RawMessage, error) {
-	var row *progressRow
-	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityProgress", tenant, text(id)), &row) }); err != nil {
+	row, err := ask(ctx, db, tenant, first[progressRow], "EntityProgress", tenant, text(id))
+	if err != nil {
 		return entity.Entity{}, nil, err
 	}
 	if row == nil {

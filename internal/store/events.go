@@ -37,9 +37,7 @@ func (db *DB) AppendEvents(ctx context.Context, tenant, id string, events ...jig
 // Events returns up to limit events with a seq greater than after, oldest first. A limit below 1 or above 1,000 means 1,000. For a session
 // that the tenant does not have, it returns no events.
 func (db *DB) Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error) {
-	var found []jig.Event
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EventsAfter", tenant, id, after, page(limit)), &found) })
-	return found, err
+	return ask(ctx, db, tenant, list[jig.Event], "EventsAfter", tenant, id, after, page(limit))
 }
 
 func page(limit int) int {

@@ -96,8 +96,7 @@ func (db *DB) FrameValues(ctx context.Context, tenant, id, callID string, paths 
 	if len(paths) == 0 {
 		return values, nil
 	}
-	var rows []frameValueRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("FrameValuesGet", tenant, id, callID, paths), &rows) })
+	rows, err := ask(ctx, db, tenant, list[frameValueRow], "FrameValuesGet", tenant, id, callID, paths)
 	for _, r := range rows {
 		values[r.Path] = r.Value
 	}
@@ -114,8 +113,7 @@ type begunRow struct {
 // returns the ids of the calls that began there and write or use one of the given tools (at most 1,000). A composition counts only
 // through its steps.
 func (db *DB) BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error) {
-	var rows []begunRow
-	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("CallsBegunBelow", tenant, id, callID, tools), &rows) })
+	rows, err := ask(ctx, db, tenant, list[begunRow], "CallsBegunBelow", tenant, id, callID, tools)
 	for _, r := range rows {
 		wrote = wrote || r.Write
 		calls = append(calls, r.CallID)

@@ -59,8 +59,8 @@ func (db *DB) LiveGrants(ctx context.Context, tenant string, tools []string, now
 
 // Grant returns a grant, whether it can still be used or not. The error is NOT_FOUND when the tenant has no such grant.
 func (db *DB) Grant(ctx context.Context, tenant, id string) (jig.Grant, error) {
-	var row *jig.Grant
-	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("GrantGet", tenant, text(id)), &row) }); err != nil {
+	row, err := ask(ctx, db, tenant, first[jig.Grant], "GrantGet", tenant, text(id))
+	if err != nil {
 		return jig.Grant{}, err
 	}
 	if row == nil {

@@ -24,8 +24,7 @@ func (db *DB) EqualCalls(ctx context.Context, tenant, id string, pass int, signa
 	if len(signatures) == 0 {
 		return nil, nil
 	}
-	var rows []equalRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("CallsEqual", tenant, id, pass, signatures), &rows) })
+	rows, err := ask(ctx, db, tenant, list[equalRow], "CallsEqual", tenant, id, pass, signatures)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +37,7 @@ func (db *DB) EqualCalls(ctx context.Context, tenant, id string, pass int, signa
 
 // Call returns one call, or NOT_FOUND.
 func (db *DB) Call(ctx context.Context, tenant, id, callID string) (jig.Call, error) {
-	var row *callRow
-	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("CallGet", tenant, id, callID), &row) })
+	row, err := ask(ctx, db, tenant, first[callRow], "CallGet", tenant, id, callID)
 	if err != nil {
 		return jig.Call{}, err
 	}

@@ -61,8 +61,7 @@ func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit 
 		return nil, "", err
 	}
 	limit = pendingLimit(limit)
-	var rows []approvalRow
-	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsOpen", tenant, from.At, from.ID, limit+1), &rows) })
+	rows, err := ask(ctx, db, tenant, list[approvalRow], "ApprovalsOpen", tenant, from.At, from.ID, limit+1)
 	if err != nil {
 		return nil, "", err
 	}
@@ -190,22 +189,17 @@ func decodeCursor(s string, into any) error {
 
 // OpenApprovals counts the calls that wait for people, over all tenants.
 func (db *DB) OpenApprovals(ctx context.Context) ([]protocol.OpenCount, error) {
-	var counts []protocol.OpenCount
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsOpenEverywhere"), &counts) })
-	return counts, err
+	return ask(ctx, db, "", list[protocol.OpenCount], "ApprovalsOpenEverywhere")
 }
 
 // Outcomes counts how approvals ended between two times, over all tenants.
 func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]protocol.OutcomeCount, error) {
-	var counts []protocol.OutcomeCount
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsDecidedEverywhere", since, until), &counts) })
-	return counts, err
+	return ask(ctx, db, "", list[protocol.OutcomeCount], "ApprovalsDecidedEverywhere", since, until)
 }
 
 // Pace returns how fast approvals were decided since a time, over all tenants.
 func (db *DB) Pace(ctx context.Context, since time.Time) (protocol.Pace, error) {
-	var row *protocol.Pace
-	err := db.once(ctx, "", func(t *tx) { first(t.queue("ApprovalsPaceEverywhere", since), &row) })
+	row, err := ask(ctx, db, "", first[protocol.Pace], "ApprovalsPaceEverywhere", since)
 	if err != nil || row == nil {
 		return protocol.Pace{}, err
 	}
@@ -214,8 +208,7 @@ func (db *DB) Pace(ctx context.Context, since time.Time) (protocol.Pace, error) 
 
 // Now returns the time of the database's clock, which sets the times in its rows.
 func (db *DB) Now(ctx context.Context) (time.Time, error) {
-	var now *time.Time
-	err := db.once(ctx, "", func(t *tx) { value(t.queue("DatabaseNow"), &now) })
+	now, err := ask(ctx, db, "", value[time.Time], "DatabaseNow")
 	if err != nil || now == nil {
 		return time.Time{}, err
 	}

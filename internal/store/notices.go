@@ -56,8 +56,8 @@ func (r noticeRow) notice() jig.Notice {
 // TakeNotices takes up to limit notices of all tenants whose deliveries are not open yet: those that have waited longest, in no
 // particular order. Nobody else gets them until the lease ends; [DB.OpenDeliveries] removes them for good.
 func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
-	var rows []noticeRow
-	if err := db.once(ctx, "", func(t *tx) { list(t.queue("NoticesTake", limit, lease), &rows) }); err != nil {
+	rows, err := ask(ctx, db, "", list[noticeRow], "NoticesTake", limit, lease)
+	if err != nil {
 		return nil, err
 	}
 	notices := make([]jig.Notice, len(rows))
@@ -93,8 +93,7 @@ func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay
 	for i, d := range underWay {
 		tenants[i], targets[i] = d.Notice.Tenant, d.Target
 	}
-	var rows []deliveryRow
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("DeliveriesTake", limit, perTenant, tenants, targets, lease), &rows) })
+	rows, err := ask(ctx, db, "", list[deliveryRow], "DeliveriesTake", limit, perTenant, tenants, targets, lease)
 	if err != nil {
 		return nil, err
 	}

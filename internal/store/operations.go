@@ -115,8 +115,7 @@ func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 // PruneTenant deletes a tenant's ended sessions that have not changed since a time, with everything that belongs to them, and returns how
 // many it deleted. Hashes of their ids stay, so that no new session can use such an id.
 func (db *DB) PruneTenant(ctx context.Context, tenant string, before time.Time) (int64, error) {
-	var gone *int64
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("Prune", before), &gone) })
+	gone, err := ask(ctx, db, tenant, value[int64], "Prune", before)
 	if err != nil || gone == nil {
 		return 0, err
 	}
@@ -217,9 +216,7 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 // age, by the database's clock. Only the tenant, session, id and frame of each call are set. A call is not handed out again before
 // age has passed; [DB.ToldSettled] removes it for good.
 func (db *DB) TakeSettled(ctx context.Context, age time.Duration, limit int) ([]jig.Call, error) {
-	var settled []jig.Call
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("SettledTake", age, limit), &settled) })
-	return settled, err
+	return ask(ctx, db, "", list[jig.Call], "SettledTake", age, limit)
 }
 
 // TakeRechecks takes up to limit tenants whose open approvals are to be checked again, because the people who may decide them have changed, each

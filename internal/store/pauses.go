@@ -91,9 +91,7 @@ func (db *DB) pausing(
 
 // Pauses lists the pauses in force in a tenant, oldest first, without those of budgets whose sessions have ended.
 func (db *DB) Pauses(ctx context.Context, tenant string) ([]jig.Pause, error) {
-	var pauses []jig.Pause
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Pauses", tenant, budget.Actor), &pauses) })
-	return pauses, err
+	return ask(ctx, db, tenant, list[jig.Pause], "Pauses", tenant, budget.Actor)
 }
 
 // heldRow is a row of the query CallHeld.
@@ -142,8 +140,7 @@ func (db *DB) NoteHeld(ctx context.Context, tenant, id, callID string) error {
 
 // HeldBack reports whether a call that has not begun can begin only when a person acts: one who lifts a pause, or decides about another call.
 func (db *DB) HeldBack(ctx context.Context, tenant, id, callID string) (bool, error) {
-	var held *bool
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallHeldBack", tenant, id, text(callID)), &held) })
+	held, err := ask(ctx, db, tenant, value[bool], "CallHeldBack", tenant, id, text(callID))
 	return held != nil && *held, err
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -121,6 +122,12 @@ func affected(q *pgx.QueuedQuery, into *int64) {
 		*into = tag.RowsAffected()
 		return nil
 	})
+}
+
+// ask runs one statement as a transaction and reads its answer with list, first, value, column or affected.
+func ask[T any](ctx context.Context, db *DB, tenant string, read func(*pgx.QueuedQuery, *T), query string, args ...any) (answer T, err error) {
+	err = db.once(ctx, tenant, func(t *tx) { read(t.queue(query, args...), &answer) })
+	return answer, err
 }
 
 // decode reads a stored JSON value. An empty value leaves into unchanged.

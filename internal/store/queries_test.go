@@ -21,6 +21,7 @@ import (
 func unchecked() map[string]string {
 	return map[string]string{
 		"queue":          "runs what its callers name; they are checked",
+		"ask":            "runs what its callers name; they are checked",
 		"check":          "runs while the store opens, before there is a transaction",
 		"checkVersion":   "runs while the store opens, before there is a transaction",
 		"identify":       "runs while the store opens, before there is a transaction",
@@ -195,7 +196,7 @@ func (s *source) problems(u use, statements map[string]statement, filled map[str
 		return []string{"the statement is not known before the code runs"}
 	}
 	var list []string
-	args, err := s.arguments(u.call)
+	args, err := s.arguments(u.call, u.after)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -154,8 +154,7 @@ func started(s jig.Session) []byte {
 // Session returns a session, or NOT_FOUND. An answer longer than [jig.InlineBytes] is cut; [DB.SessionView] names the artifact with
 // the full answer.
 func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, error) {
-	var row *sessionRow
-	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("SessionGet", tenant, id), &row) })
+	row, err := ask(ctx, db, tenant, first[sessionRow], "SessionGet", tenant, id)
 	if err != nil {
 		return jig.Session{}, err
 	}
@@ -181,10 +180,7 @@ func (db *DB) SaveSummary(ctx context.Context, tenant, id string, through int, s
 
 // SetTodo replaces the session's to-do list.
 func (db *DB) SetTodo(ctx context.Context, tenant, id string, items json.RawMessage) error {
-	var done *string
-	err := db.once(ctx, tenant, func(t *tx) {
-		value(t.queue("SessionSetTodo", tenant, id, optional(items)), &done)
-	})
+	done, err := ask(ctx, db, tenant, value[string], "SessionSetTodo", tenant, id, optional(items))
 	if err == nil && done == nil {
 		return noSession(id)
 	}
@@ -309,11 +305,8 @@ func otherFilter() error {
 func (db *DB) listSessions(
 	ctx context.Context, tenant string, f protocol.SessionFilter, statuses []string, from sessionCursor, limit int,
 ) (items []protocol.SessionItem, more bool, err error) {
-	var rows []listedSessionRow
-	err = db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("SessionsListed", tenant, from.At, text(from.ID), f.After, statuses, text(f.Agent), text(f.RequestedBy),
-			text(f.ParentID), !f.Children && f.ParentID == "", limit+1, text(f.Reason)), &rows)
-	})
+	rows, err := ask(ctx, db, tenant, list[listedSessionRow], "SessionsListed", tenant, from.At, text(from.ID), f.After, statuses,
+		text(f.Agent), text(f.RequestedBy), text(f.ParentID), !f.Children && f.ParentID == "", limit+1, text(f.Reason))
 	if err != nil {
 		return nil, false, err
 	}

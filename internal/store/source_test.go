@@ -128,8 +128,10 @@ type use struct {
 	// function is the declaration around it.
 	function string
 	at       token.Position
-	// call is the call of tx.queue, or nil when the code gets the statement in another way.
-	call *ast.CallExpr
+	// call is the call of tx.queue or of ask, or nil when the code gets the statement in another way. Its arguments from the number after on are
+	// those of the statement.
+	call  *ast.CallExpr
+	after int
 	// reader is the function that reads the rows, and into the type of what it reads: "" and nil when nothing is read.
 	reader string
 	into   types.Type
@@ -160,7 +162,11 @@ func (s *source) uses() []use {
 					into := element(element(s.info.TypeOf(n.Args[1]))) // of *[]T or **T
 					readers[read] = use{reader: s.object(n.Fun).Name(), into: into}
 				case s.named(n.Fun, "queue") && s.functions[s.object(n.Fun)] != nil:
-					u.name, u.call, u.reader, u.into = s.text(n.Args[0]), n, readers[n].reader, readers[n].into
+					u.name, u.call, u.after, u.reader, u.into = s.text(n.Args[0]), n, 1, readers[n].reader, readers[n].into
+					list = append(list, u)
+				case s.named(n.Fun, "ask") && s.functions[s.object(n.Fun)] != nil:
+					read := s.info.TypeOf(n.Args[3]).(*types.Signature).Params().At(1).Type() // *[]T or **T
+					u.name, u.call, u.after, u.reader, u.into = s.text(n.Args[4]), n, 5, s.object(n.Args[3]).Name(), element(element(read))
 					list = append(list, u)
 				}
 			}
@@ -187,9 +193,9 @@ func (s *source) named(e ast.Expr, names ...string) bool {
 	return o != nil && o.Pkg() != nil && o.Pkg().Path() == "store" && slices.Contains(names, o.Name())
 }
 
-// arguments returns the types of the arguments that a call of tx.queue sends.
-func (s *source) arguments(call *ast.CallExpr) ([]types.Type, error) {
-	args, err := call.Args[1:], error(nil)
+// arguments returns the types of the arguments that a call of tx.queue or ask sends with a statement, which begin with the number after.
+func (s *source) arguments(call *ast.CallExpr, after int) ([]types.Type, error) {
+	args, err := call.Args[after:], error(nil)
 	if call.Ellipsis.IsValid() {
 		if args, err = s.elements(args[0]); err != nil {
 			return nil, err

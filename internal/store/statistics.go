@@ -110,16 +110,12 @@ func keep[K comparable](m map[K]int, key K, n int) {
 
 // OpenSessions counts the sessions that have not ended, over all tenants.
 func (db *DB) OpenSessions(ctx context.Context) ([]protocol.SessionCount, error) {
-	var counts []protocol.SessionCount
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("SessionsOpenEverywhere"), &counts) })
-	return counts, err
+	return ask(ctx, db, "", list[protocol.SessionCount], "SessionsOpenEverywhere")
 }
 
 // PendingDeliveries counts the notices that webhooks have not received yet, over all tenants.
 func (db *DB) PendingDeliveries(ctx context.Context) ([]protocol.DeliveryCount, error) {
-	var counts []protocol.DeliveryCount
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("DeliveriesPendingEverywhere"), &counts) })
-	return counts, err
+	return ask(ctx, db, "", list[protocol.DeliveryCount], "DeliveriesPendingEverywhere")
 }
 
 // maxBudgetsUsed is the maximum number of counters that BudgetsUsed returns.
@@ -128,8 +124,7 @@ const maxBudgetsUsed = 10_000
 // BudgetsUsed returns, by tenant, the counters of limits of tenants and agents: those of the given day and those without a window; at most
 // 10,000 in total. It leaves out the counters of sessions and passes, of which there are too many.
 func (db *DB) BudgetsUsed(ctx context.Context, day string) (map[string][]budget.Used, error) {
-	var rows []usedRow
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("BudgetsUsedEverywhere", day, maxBudgetsUsed), &rows) })
+	rows, err := ask(ctx, db, "", list[usedRow], "BudgetsUsedEverywhere", day, maxBudgetsUsed)
 	used := map[string][]budget.Used{}
 	for _, r := range rows {
 		used[r.Tenant] = append(used[r.Tenant], r.used())
@@ -203,10 +198,7 @@ func (db *DB) RecordedCalls(
 	if limit <= 0 || limit > maxRecorded {
 		limit = maxRecorded
 	}
-	var rows []recordedRow
-	err = db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("CallsRecorded", tenant, since, from.Session, from.Call, limit, maxRecordedBytes), &rows)
-	})
+	rows, err := ask(ctx, db, tenant, list[recordedRow], "CallsRecorded", tenant, since, from.Session, from.Call, limit, maxRecordedBytes)
 	if err != nil {
 		return nil, "", err
 	}

@@ -79,10 +79,8 @@ func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m chat.Mes
 	if m.Role == "" {
 		m.Role = chat.RoleUser
 	}
-	var found []*int64
-	err := db.once(ctx, tenant, func(t *tx) {
-		column(t.queue("MessageInsert", tenant, id, key, m.Role, text(m.Text), text(m.By), moment(m.At), messageDetails(m), text(m.Sender)), &found)
-	})
+	found, err := ask(ctx, db, tenant, column[*int64], "MessageInsert", tenant, id, key, m.Role, text(m.Text), text(m.By),
+		moment(m.At), messageDetails(m), text(m.Sender))
 	if err != nil {
 		return false, err
 	}
@@ -95,15 +93,13 @@ func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m chat.Mes
 
 // HasMessage reports whether a session has received a message with this sender-chosen id.
 func (db *DB) HasMessage(ctx context.Context, tenant, session, id string) (bool, error) {
-	var has *bool
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("MessageHas", tenant, session, jig.MessageKey(id)), &has) })
+	has, err := ask(ctx, db, tenant, value[bool], "MessageHas", tenant, session, jig.MessageKey(id))
 	return has != nil && *has, err
 }
 
 // MessageRead reports whether a pass of a session has read a message with this sender-chosen id.
 func (db *DB) MessageRead(ctx context.Context, tenant, session, id string) (bool, error) {
-	var read *bool
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("MessageRead", tenant, session, jig.MessageKey(id)), &read) })
+	read, err := ask(ctx, db, tenant, value[bool], "MessageRead", tenant, session, jig.MessageKey(id))
 	return read != nil && *read, err
 }
 

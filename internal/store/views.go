@@ -125,9 +125,7 @@ func startPaused(v jig.SessionView) bool {
 // LiveSessions lists sessions of all tenants that have not ended and were not updated for a minute, for the sweeper; only tenant,
 // id, status and time are set. Those listed longest ago come first, so that repeated calls reach all of them.
 func (db *DB) LiveSessions(ctx context.Context, limit int) ([]jig.Session, error) {
-	var sessions []jig.Session
-	err := db.once(ctx, "", func(t *tx) { list(t.queue("LiveSessions", limit), &sessions) })
-	return sessions, err
+	return ask(ctx, db, "", list[jig.Session], "LiveSessions", limit)
 }
 
 // maxDelegated is the maximum number of sessions below a session that the session's view includes.
@@ -216,8 +214,7 @@ func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {
 // NameChild records which session a running call starts, so that the child can prove which call started it. It returns CONFLICT when the
 // call is not running or has started another session. request is the hash of what the child is asked to do.
 func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child, request string) error {
-	var named *string
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallChild", tenant, id, callID, text(child), text(request)), &named) })
+	named, err := ask(ctx, db, tenant, value[string], "CallChild", tenant, id, callID, text(child), text(request))
 	if err == nil && named == nil {
 		return jig.Errorf(jig.CodeConflict, "call %s of session %s is not running, or has started another session", callID, id)
 	}
@@ -226,8 +223,7 @@ func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child, request 
 
 // NameRequest records the hash of what a running call says to another session. It returns CONFLICT when the call is not running.
 func (db *DB) NameRequest(ctx context.Context, tenant, id, callID, request string) error {
-	var named *string
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallAsks", tenant, id, callID, text(request)), &named) })
+	named, err := ask(ctx, db, tenant, value[string], "CallAsks", tenant, id, callID, text(request))
 	if err == nil && named == nil {
 		return jig.Errorf(jig.CodeConflict, "call %s of session %s is not running", callID, id)
 	}
@@ -236,8 +232,7 @@ func (db *DB) NameRequest(ctx context.Context, tenant, id, callID, request strin
 
 // Request returns the hash of what a call asks of another session; "" if it asks nothing.
 func (db *DB) Request(ctx context.Context, tenant, id, callID string) (string, error) {
-	var request *string
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallRequest", tenant, text(id), text(callID)), &request) })
+	request, err := ask(ctx, db, tenant, value[string], "CallRequest", tenant, text(id), text(callID))
 	if err != nil || request == nil {
 		return "", err
 	}
