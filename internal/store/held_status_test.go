@@ -18,7 +18,7 @@ import (
 func (w world) standing(t *testing.T) jig.Status {
 	t.Helper()
 	status := w.view(t).Status
-	page, _, err := w.ListSessions(t.Context(), w.tenant, protocol.SessionFilter{Status: status}, "", 0)
+	page, _, err := w.ListSessions(t.Context(), w.tenant, protocol.SessionFilter{Status: status, Children: true}, "", 0)
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(page, func(s protocol.SessionItem) bool { return s.SessionID == w.session }))
 	return status
