@@ -78,7 +78,7 @@ func arrows() map[string][]string {
 		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
 		// The operations of the API as values, for whoever serves or calls them.
-		"internal/api": {".", "internal/identity/credential", "internal/protocol"},
+		"internal/api": {".", "client", "internal/audit", "internal/identity/credential", "internal/protocol"},
 
 		// Documents become values of the domains.
 		"spec": {

@@ -40,9 +40,9 @@ func (a *Activities) Resume(ctx context.Context, in protocol.PauseRequest) (prot
 }
 
 // ListPauses lists the pauses of a tenant. It uses only the Tenant of the request.
-func (a *Activities) ListPauses(ctx context.Context, in protocol.PauseRequest) (protocol.PauseResult, error) {
+func (a *Activities) ListPauses(ctx context.Context, in protocol.PausesRequest) (protocol.PauseList, error) {
 	list, err := a.Store.Pauses(ctx, in.Tenant)
-	return protocol.PauseResult{Pauses: list}, temporalError(err)
+	return protocol.PauseList{Pauses: list}, temporalError(err)
 }
 
 func (a *Activities) pausing(

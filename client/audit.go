@@ -18,21 +18,7 @@ type (
 // Audit calls fn with the pages of a tenant's audit rows, at least once, until there are no more rows or fn returns an error. It leaves out
 // rows that were appended after the first page was read, so that an export ends at the head that the first page names.
 func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditPage) error) error {
-	head := int64(-1)
-	for {
-		page, err := c.AuditOnce(ctx, request)
-		if err != nil {
-			return err
-		}
-		if head < 0 {
-			head = page.HeadN
-		}
-		page = page.Until(head)
-		if err := fn(page); err != nil || !page.More {
-			return err
-		}
-		request.After = page.Rows[len(page.Rows)-1].N
-	}
+	return request.Pages(func(r AuditRequest) (AuditPage, error) { return c.AuditOnce(ctx, r) }, fn)
 }
 
 // AuditOnce returns one page of a tenant's audit rows.

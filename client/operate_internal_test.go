@@ -126,9 +126,9 @@ func TestPauses(t *testing.T) {
 
 	got, err = c.Pauses(t.Context(), "acme")
 	require.NoError(t, err)
-	require.Equal(t, want, got)
+	require.Equal(t, protocol.PauseResult{Pauses: want.Pauses}, got)
 	require.Equal(t, string(protocol.ReadPauses), name)
-	require.Equal(t, protocol.PauseRequest{Tenant: "acme"}, sent)
+	require.Equal(t, protocol.PausesRequest{Tenant: "acme"}, sent)
 
 	begun := 0
 	f.looks = []error{exhausted(), exhausted()}

@@ -26,7 +26,9 @@ func (c *Client) Resume(ctx context.Context, request protocol.PauseRequest) (pro
 
 // Pauses lists a tenant's pauses, oldest first.
 func (c *Client) Pauses(ctx context.Context, tenant string) (protocol.PauseResult, error) {
-	return c.pausing(ctx, string(protocol.ReadPauses), protocol.PauseRequest{Tenant: tenant})
+	var list protocol.PauseList
+	err := c.ask(ctx, string(protocol.ReadPauses), 0, protocol.PausesRequest{Tenant: tenant}, &list)
+	return protocol.PauseResult{Pauses: list.Pauses}, err
 }
 
 // Installation returns the id of the installation of jig, which tokens about pauses, grants and keys bind.

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -20,16 +21,10 @@ import (
 // jsonLines is the media type of exports.
 const jsonLines = "application/x-ndjson"
 
-type auditHeadAnswer struct{ Body audit.Head }
-
-func (a *API) getAuditHead(ctx context.Context, _ *struct{}) (*auditHeadAnswer, error) {
+func (a *API) getAuditHead(ctx context.Context, _ *struct{}) (audit.Head, error) {
 	tenant, _ := callerOf(ctx)
 	page, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: math.MaxInt64})
-	return &auditHeadAnswer{Body: audit.Head{N: page.HeadN, Hash: page.HeadHash}}, err
-}
-
-type auditExportRequest struct {
-	From int64 `query:"from" minimum:"1" default:"1" doc:"The number of the first row"`
+	return audit.Head{N: page.HeadN, Hash: page.HeadHash}, err
 }
 
 // longAuditAnswer writes the response to a request for all rows, or for all rows beginning with a given one.
@@ -60,7 +55,7 @@ func (a *API) fromAudit(
 	}}, nil
 }
 
-func (a *API) exportAudit(ctx context.Context, in *auditExportRequest) (*longAuditAnswer, error) {
+func (a *API) exportAudit(ctx context.Context, in *api.ExportAuditRequest) (*longAuditAnswer, error) {
 	return a.fromAudit(ctx, in.From, func(ctx context.Context, w http.ResponseWriter, _ *http.Request, rows func(to io.Writer) error) {
 		h := w.Header()
 		h.Set("Content-Type", jsonLines)
@@ -123,13 +118,8 @@ func (a *API) writeAudit(ctx context.Context, w io.Writer, progress func(), tena
 	return out.Close()
 }
 
-type verifyAuditRequest struct {
-	From int64  `query:"from" minimum:"1" default:"1" doc:"The number of the first row to verify"`
-	Head string `query:"head" names:"audit_head" maxLength:"64" doc:"A hash that was saved earlier, which the chain must contain"`
-}
-
 // verifyAudit verifies the record as `jig audit verify` verifies an export, row by row.
-func (a *API) verifyAudit(ctx context.Context, in *verifyAuditRequest) (*longAuditAnswer, error) {
+func (a *API) verifyAudit(ctx context.Context, in *api.VerifyAuditRequest) (*longAuditAnswer, error) {
 	return a.fromAudit(ctx, in.From, func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error) {
 		reader, writer := io.Pipe()
 		var report audit.Report

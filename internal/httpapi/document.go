@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -21,6 +23,7 @@ func settings() huma.Config {
 	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	c.Servers = []*huma.Server{{URL: "/", Description: "The server that serves this document"}}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
+	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.RejectUnknownQueryParameters = true
 	c.Formats = map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
@@ -30,6 +33,11 @@ func settings() huma.Config {
 		identity.KindAccessToken: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "An access token of a configured identity provider, for the audience of this server."},
 	}
 	return c
+}
+
+// schemaName returns the name of a type in the OpenAPI document. The body of a request is named after its operation.
+func schemaName(t reflect.Type, hint string) string {
+	return strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Body")
 }
 
 // Document returns the OpenAPI document, indented.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,8 +20,8 @@ func (a *API) register() {
 	a.serveCalls()
 	a.serveApprovals()
 	a.registerCatalog()
-	a.registerOperations()
-	a.registerSchedules()
+	a.serveGovernance()
+	a.serveSchedules()
 	a.registerIdentity()
 	describeMembers(a.huma.OpenAPI().Components.Schemas)
 }
@@ -33,6 +34,9 @@ func read[Q, R any](a *API, op api.Op[Q, R]) {
 	serve(a, op, func(ctx context.Context, in *Q) (R, error) {
 		tenant, who := callerOf(ctx)
 		api.Bind(in, tenant, who)
+		if completed, ok := any(in).(interface{ SetDefaults(now time.Time) }); ok {
+			completed.SetDefaults(time.Now())
+		}
 		return api.Ask(ctx, a.options.Engine, op, *in)
 	})
 }

@@ -70,7 +70,6 @@ type Governance interface {
 	RevokeGrant(ctx context.Context, request protocol.GrantsRequest) (jig.Grant, error)
 	Pause(ctx context.Context, request protocol.PauseRequest) (protocol.PauseResult, error)
 	Resume(ctx context.Context, request protocol.PauseRequest) (protocol.PauseResult, error)
-	Pauses(ctx context.Context, tenant string) (protocol.PauseResult, error)
 }
 
 // Records reads what happened, and what policies would make of it.
@@ -80,8 +79,6 @@ type Records interface {
 	PolicyCases(ctx context.Context, tenant, document string) (protocol.CasesPage, error)
 	BacktestOnce(ctx context.Context, request protocol.BacktestRequest) (protocol.BacktestPage, error)
 	AuditOnce(ctx context.Context, request protocol.AuditRequest) (protocol.AuditPage, error)
-	Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
-	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
 }
 
 // Documents reads what is registered, and with tools the entities that documents describe.

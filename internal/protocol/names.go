@@ -65,7 +65,7 @@ const (
 	ReadEntity    Read[EntityRequest, jig.EntityStatus] = "jig.entity"
 	WriteArtifact Read[UploadRequest, Nothing]          = "jig.upload"
 	ReadGrants    Read[GrantsRequest, GrantsPage]       = "jig.grants"
-	ReadPauses    Read[PauseRequest, PauseResult]       = "jig.pauses"
+	ReadPauses    Read[PausesRequest, PauseList]        = "jig.pauses"
 	ReadAudit     Read[AuditRequest, AuditPage]         = "jig.audit"
 	WritePause    Read[PauseRequest, PauseResult]       = "jig.pause"
 	WriteResume   Read[PauseRequest, PauseResult]       = "jig.resume"

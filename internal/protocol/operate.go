@@ -22,6 +22,16 @@ type InstallationRequest struct {
 	Tenant string `json:"tenant"`
 }
 
+// PausesRequest asks for the pauses of a tenant.
+type PausesRequest struct {
+	Tenant string `json:"tenant" caller:"tenant"`
+}
+
+// PauseList lists the pauses that are in force now, oldest first.
+type PauseList struct {
+	Pauses []jig.Pause `json:"pauses"`
+}
+
 // PauseResult lists the pauses that are in force now.
 type PauseResult struct {
 	// Changed is false if the request changed nothing.

@@ -23,11 +23,11 @@ func (r SessionRef) Ref() SessionRef { return r }
 // AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. SessionID, Since and Until filter the
 // rows; filtered rows do not form a chain.
 type AuditRequest struct {
-	Tenant    string    `json:"tenant"`
-	After     int64     `json:"after,omitempty"`
-	SessionID string    `json:"session_id,omitempty"`
-	Since     time.Time `json:"since,omitzero"`
-	Until     time.Time `json:"until,omitzero"`
+	Tenant    string    `json:"tenant" caller:"tenant"`
+	After     int64     `json:"after,omitempty" query:"after" minimum:"0" doc:"The number of the last row that the client has"`
+	SessionID string    `json:"session_id,omitempty" query:"session" names:"session" maxLength:"192" doc:"Only rows about this session"`
+	Since     time.Time `json:"since,omitzero" query:"since" doc:"Only rows written at or after this time"`
+	Until     time.Time `json:"until,omitzero" query:"until" doc:"Only rows written before this time"`
 }
 
 // AuditPage is a page of rows, at most 128 KiB.
@@ -49,6 +49,26 @@ func (p AuditPage) Until(head int64) AuditPage {
 	return p
 }
 
+// Pages calls fn with the pages that read returns, at least once, until there are no more rows or fn returns an error. It leaves out rows that were
+// appended after the first page was read, so that an export ends at the head that the first page names.
+func (r AuditRequest) Pages(read func(AuditRequest) (AuditPage, error), fn func(AuditPage) error) error {
+	head := int64(-1)
+	for {
+		page, err := read(r)
+		if err != nil {
+			return err
+		}
+		if head < 0 {
+			head = page.HeadN
+		}
+		page = page.Until(head)
+		if err := fn(page); err != nil || !page.More {
+			return err
+		}
+		r.After = page.Rows[len(page.Rows)-1].N
+	}
+}
+
 // EntityRequest asks for the state of the latest extraction of an entity.
 type EntityRequest struct {
 	Tenant   string `json:"tenant"`
@@ -66,8 +86,19 @@ type PendingRequest struct {
 
 // StatisticsRequest asks for statistics of a tenant's approvals: those that wait now and those that ended since a given time.
 type StatisticsRequest struct {
-	Tenant string    `json:"tenant"`
-	Since  time.Time `json:"since"`
+	Tenant string    `json:"tenant" caller:"tenant"`
+	Since  time.Time `json:"since" query:"since" doc:"Approvals decided since this time. Default: midnight (UTC) a week ago"`
+}
+
+// SetDefaults completes a request that came over HTTP.
+func (r *StatisticsRequest) SetDefaults(now time.Time) { r.Since = sinceOr(r.Since, now) }
+
+// sinceOr returns since when statistics and usage count. The default is the beginning of a day, so that the same request has the same answer.
+func sinceOr(since, now time.Time) time.Time {
+	if since.IsZero() {
+		return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -7)
+	}
+	return since
 }
 
 // StatusRequest asks for a session's status.

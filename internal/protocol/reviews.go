@@ -42,13 +42,13 @@ type BacktestRequest struct {
 // BacktestPage is the outcome for a page of recorded calls.
 type BacktestPage struct {
 	// Results lists the calls whose verdict the document changes (or all calls, if requested) and the calls whose tool is unknown.
-	Results []BacktestResult `json:"results"`
+	Results []BacktestResult `json:"results" doc:"The calls whose verdict changes, and those whose tool is unknown"`
 	// Tally counts all calls that were ruled on.
-	Tally []BacktestCount `json:"tally"`
+	Tally []BacktestCount `json:"tally" doc:"How many calls have the same three verdicts"`
 	// Refused counts the calls that never reached policy: unknown tools, bad input, duplicates. Unknown counts the calls whose tool is no
 	// longer known. Tally includes neither.
-	Refused int `json:"refused,omitempty"`
-	Unknown int `json:"unknown,omitempty"`
+	Refused int `json:"refused,omitempty" doc:"Calls that never reached policy"`
+	Unknown int `json:"unknown,omitempty" doc:"Calls whose tool is no longer known"`
 	// Next is the cursor of the next page. It is empty at the end.
 	Next string `json:"next_cursor,omitempty"`
 }

@@ -7,18 +7,21 @@ import (
 
 // UsageRequest asks what a tenant's sessions used.
 type UsageRequest struct {
-	Tenant string    `json:"tenant"`
-	Since  time.Time `json:"since"`
+	Tenant string    `json:"tenant" caller:"tenant"`
+	Since  time.Time `json:"since" query:"since" doc:"Usage since this time. Default: midnight (UTC) a week ago"`
 	// Until is the end of the time; the default is now.
-	Until time.Time `json:"until,omitzero"`
+	Until time.Time `json:"until,omitzero" query:"until" doc:"Usage until this time. Default: now"`
 	// By lists what the rows are grouped by: agent, model, tool, day. Without it there is one row.
-	By []string `json:"by,omitempty"`
+	By []string `json:"by,omitempty" query:"by" enum:"agent,model,tool,day" maxItems:"4" doc:"What the rows are grouped by"`
 	// Agent, Model, Tool and SessionID are filters.
-	Agent     string `json:"agent,omitempty"`
-	Model     string `json:"model,omitempty"`
-	Tool      string `json:"tool,omitempty"`
-	SessionID string `json:"session_id,omitempty"`
+	Agent     string `json:"agent,omitempty" query:"agent" names:"agent" maxLength:"200"`
+	Model     string `json:"model,omitempty" query:"model" maxLength:"200"`
+	Tool      string `json:"tool,omitempty" query:"tool" names:"tool" maxLength:"200"`
+	SessionID string `json:"session_id,omitempty" query:"session" names:"session" maxLength:"192"`
 }
+
+// SetDefaults completes a request that came over HTTP.
+func (r *UsageRequest) SetDefaults(now time.Time) { r.Since = sinceOr(r.Since, now) }
 
 // UsageDimensions lists what usage can be grouped by.
 func UsageDimensions() []string { return []string{"agent", "model", "tool", "day"} }

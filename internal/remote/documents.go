@@ -2,10 +2,10 @@ package remote
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 )
 
 // Catalog lists the tools and the registered documents, like [client.Client.Catalog].
@@ -32,83 +32,59 @@ func (c *Client) CreateSchedule(ctx context.Context, o client.ScheduleOptions) (
 	if err := o.Check(); err != nil {
 		return client.Schedule{}, err
 	}
-	body := struct {
-		Name         string            `json:"name"`
-		Agent        string            `json:"agent,omitempty"`
-		Document     string            `json:"document,omitempty"`
-		DocumentName string            `json:"document_name,omitempty"`
-		Task         string            `json:"task,omitempty"`
-		Model        string            `json:"model,omitempty"`
-		Tool         string            `json:"tool,omitempty"`
-		Input        any               `json:"input,omitempty"`
-		Pairs        map[string]string `json:"pairs,omitempty"`
-		client.Timetable
-		Overlap client.Overlap `json:"overlap,omitempty"`
-		CatchUp client.Span    `json:"catch_up,omitzero"`
-		Paused  bool           `json:"paused,omitempty"`
-		Note    string         `json:"note,omitempty"`
-		Limit   int            `json:"limit,omitempty"`
-	}{
-		Name: o.Name, Timetable: o.When, Overlap: o.Overlap, CatchUp: client.Span(o.CatchUp), Paused: o.Paused, Note: o.Note, Limit: o.Limit,
-	}
+	var in api.CreateScheduleRequest
+	b := &in.Body
+	b.Name, b.Timetable, b.Overlap, b.CatchUp, b.Paused, b.Note, b.Limit = o.Name, o.When, o.Overlap, client.Span(o.CatchUp), o.Paused, o.Note, o.Limit
 	if s := o.Session; s != nil {
-		body.Agent, body.Document, body.DocumentName, body.Task, body.Model = s.Agent, s.Document, s.DocumentName, s.Task, s.Model
-		body.Input, body.Pairs = value(s.Input), s.Pairs
+		b.Agent, b.Document, b.DocumentName, b.Task, b.Model = s.Agent, s.Document, s.DocumentName, s.Task, s.Model
+		b.Input, b.Pairs = value(s.Input), s.Pairs
 		if s.Document != "" {
-			body.Agent = ""
+			b.Agent = ""
 		}
 	} else {
-		body.Tool, body.Input, body.Pairs = o.Call.Tool, value(o.Call.Input), o.Call.Pairs
+		b.Tool, b.Input, b.Pairs = o.Call.Tool, value(o.Call.Input), o.Call.Pairs
 	}
-	var created client.Schedule
-	err := c.post(ctx, "/v1/schedules", body, &created)
-	return created, err
+	return call(ctx, c, api.CreateSchedule, in)
 }
 
 // Schedules lists schedules, like [client.Client.Schedules].
 func (c *Client) Schedules(ctx context.Context, tenant string) ([]client.Schedule, error) {
-	var answer struct{ Schedules []client.Schedule }
-	err := c.get(ctx, "/v1/schedules", nil, &answer)
-	return answer.Schedules, err
+	list, err := call(ctx, c, api.ListSchedules, struct{}{})
+	return list.Schedules, err
 }
 
 // Schedule returns one schedule, like [client.Client.Schedule].
-func (c *Client) Schedule(ctx context.Context, tenant, name string) (s client.Schedule, err error) {
-	err = c.get(ctx, path("schedules", name), nil, &s)
-	return s, err
+func (c *Client) Schedule(ctx context.Context, tenant, name string) (client.Schedule, error) {
+	return call(ctx, c, api.GetSchedule, api.SchedulePath{Schedule: name})
 }
 
 // PauseSchedule pauses a schedule, like [client.Client.PauseSchedule].
 func (c *Client) PauseSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error) {
-	return c.patchSchedule(ctx, r.Name, "pause", r.Note)
+	return call(ctx, c, api.PauseSchedule, noted(r))
 }
 
 // ResumeSchedule resumes a schedule, like [client.Client.ResumeSchedule].
 func (c *Client) ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error) {
-	return c.patchSchedule(ctx, r.Name, "resume", r.Note)
+	return call(ctx, c, api.ResumeSchedule, noted(r))
+}
+
+func noted(r client.ScheduleRequest) api.ScheduleNoteRequest {
+	return api.ScheduleNoteRequest{SchedulePath: api.SchedulePath{Schedule: r.Name}, Body: &api.ScheduleNote{Note: r.Note}}
 }
 
 // TakeOverSchedule takes over a schedule, like [client.Client.TakeOverSchedule].
-func (c *Client) TakeOverSchedule(ctx context.Context, r client.ScheduleRequest) (s client.Schedule, err error) {
-	err = c.post(ctx, path("schedules", r.Name, "take-over"), nil, &s)
-	return s, err
-}
-
-func (c *Client) patchSchedule(ctx context.Context, name, operation, note string) (s client.Schedule, err error) {
-	err = c.post(ctx, path("schedules", name, operation), map[string]string{"note": note}, &s)
-	return s, err
+func (c *Client) TakeOverSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error) {
+	return call(ctx, c, api.TakeOverSchedule, api.SchedulePath{Schedule: r.Name})
 }
 
 // TriggerSchedule starts a schedule's session at once, like [client.Client.TriggerSchedule].
 func (c *Client) TriggerSchedule(ctx context.Context, r client.ScheduleRequest) (string, error) {
-	var started struct {
-		SessionID string `json:"session_id"`
-	}
-	err := c.post(ctx, path("schedules", r.Name, "trigger"), nil, &started)
+	started, err := call(ctx, c, api.TriggerSchedule, api.SchedulePath{Schedule: r.Name})
 	return started.SessionID, err
 }
 
 // DeleteSchedule deletes a schedule, like [client.Client.DeleteSchedule].
 func (c *Client) DeleteSchedule(ctx context.Context, r client.ScheduleRequest) error {
-	return c.decode(ctx, request{method: http.MethodDelete, path: path("schedules", r.Name)}, nil)
+	_, err := call(ctx, c, api.DeleteSchedule, api.SchedulePath{Schedule: r.Name})
+	return err
 }

@@ -283,26 +283,10 @@ func query(pairs ...string) url.Values {
 	return values
 }
 
-// moment returns a time as a parameter; empty for none.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
-}
-
 // number returns a number as a parameter; empty for 0.
 func number[N int | int64](n N) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.FormatInt(int64(n), 10)
-}
-
-// flag returns a switch as a parameter; empty if it is off.
-func flag(on bool) string {
-	if on {
-		return "true"
-	}
-	return ""
 }

@@ -1668,7 +1668,14 @@ export interface components {
             more?: boolean;
             rows: components["schemas"]["Row"][] | null;
         };
-        BacktestAnswer: {
+        BacktestCount: {
+            /** Format: int64 */
+            count: number;
+            new: string;
+            now: string;
+            recorded: string;
+        };
+        BacktestPage: {
             next_cursor?: string;
             /**
              * Format: int64
@@ -1684,13 +1691,6 @@ export interface components {
              * @description Calls whose tool is no longer known
              */
             unknown?: number;
-        };
-        BacktestCount: {
-            /** Format: int64 */
-            count: number;
-            new: string;
-            now: string;
-            recorded: string;
         };
         BacktestPolicy: {
             /** @description Include calls whose verdict the document does not change */
@@ -1794,7 +1794,7 @@ export interface components {
             call: string;
             session_id: string;
         };
-        CallToolBody: {
+        CallTool: {
             /** @description An id of your own for the session of the call, unique in the tenant */
             id?: string;
             /** @description The arguments, an object that fits the tool's schema */
@@ -4225,7 +4225,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallToolBody"];
+                "application/json": components["schemas"]["CallTool"];
             };
         };
         responses: {
@@ -4396,7 +4396,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallToolBody"];
+                "application/json": components["schemas"]["CallTool"];
             };
         };
         responses: {
@@ -12451,7 +12451,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BacktestAnswer"];
+                    "application/json": components["schemas"]["BacktestPage"];
                 };
             };
             /** @description Bad Request */
@@ -16288,7 +16288,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallToolBody"];
+                "application/json": components["schemas"]["CallTool"];
             };
         };
         responses: {
@@ -16461,7 +16461,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallToolBody"];
+                "application/json": components["schemas"]["CallTool"];
             };
         };
         responses: {
@@ -16632,7 +16632,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CallToolBody"];
+                "application/json": components["schemas"]["CallTool"];
             };
         };
         responses: {
