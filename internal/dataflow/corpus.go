@@ -10,7 +10,7 @@ import (
 
 const (
 	// maxCorpus limits how many bytes of trusted and of untrusted texts are compared. A text that does not fit is left out. If an untrusted text
-	// is left out, no value counts as one that occurs in no text. A trusted text that is left out traces nothing.
+	// is left out, every value may occur in it. A trusted text that is left out traces nothing.
 	maxCorpus = 4 << 20
 	// maxDocuments limits how many JSON documents at the beginning of a text are read as JSON. The rest is read as plain text.
 	maxDocuments = 16
@@ -196,7 +196,7 @@ func (v vocabulary) ids(tokens []token) []int32 {
 	return ids
 }
 
-// find returns the position of a sequence of tokens, or -1. It subtracts what it does from work and returns false if that is used up.
+// find returns the position of a sequence of tokens, or -1. It subtracts its comparisons from work, and returns false if work is used up.
 func (c *corpus) find(ids []int32, work *int) (position int, ok bool) {
 	rarest := -1
 	for i, id := range ids {
@@ -236,7 +236,7 @@ func (c *corpus) has(id int32) bool {
 	return int(id) < len(c.count) && c.count[id] > 0
 }
 
-// texts adds one to the count of each text that has a token. It subtracts what it does from work.
+// texts adds one to the count of each text that has a token. It subtracts its comparisons from work.
 func (c *corpus) texts(id int32, counts map[int]int, work *int) {
 	last := -1
 	if !c.has(id) {

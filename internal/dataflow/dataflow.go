@@ -32,7 +32,7 @@ type Findings struct {
 	// UnknownDestinations lists the arguments that say where data goes and that cannot be traced: those that the schema marks with
 	// x-destination, and URLs and addresses anywhere. They are in Untrusted, too.
 	UnknownDestinations []Argument `json:"unknown_destinations,omitempty"`
-	// Computed lists numbers, dates and times that occur in no text at all, so that the model computed or chose them. They are not in
+	// Computed lists numbers, dates and times that occur in no text at all, so the model must have made them up. They are not in
 	// Untrusted. If one input has more than ten, they are all in Untrusted instead.
 	Computed []Argument `json:"computed,omitempty"`
 	// Cut reports that at least one of the lists was full, so that arguments are missing from it.
@@ -92,10 +92,9 @@ func (t *Tracer) Distrust(r Result, incomplete bool) {
 // Trace returns the arguments of input that cannot be traced. schema is the JSON Schema of the input. It says which values are constants,
 // which arguments are destinations, and which integers are quantities. An input that is not JSON is untrusted as a whole.
 //
-// rendered holds the texts in the input that a trusted document made of its own words and of other values, with these values. Such a text is traced
-// if they are.
+// rendered maps texts in the input that templates of a trusted document produced to the values in them. Such a text is traced if its values are.
 func (t *Tracer) Trace(input, schema json.RawMessage, rendered map[string][]string) Findings {
-	w := walk{judge: &judge{Tracer: t, work: maxWork}, root: parseSchema(schema), rendered: rendered}
+	w := walk{checker: &checker{Tracer: t, work: maxWork}, root: parseSchema(schema), rendered: rendered}
 	w.input(input)
 	return w.findings
 }

@@ -1,7 +1,7 @@
 // Package dataflow traces the arguments of a call back to the texts that a session has seen. It says which arguments cannot come from
 // what the session's principal typed or from trusted results, and which results they may have come from.
 //
-// A [Tracer] holds the texts ([Knowledge]); [Tracer.Trace] judges one call's input and returns [Findings]. The caller decides which texts
+// A [Tracer] holds the texts ([Knowledge]); [Tracer.Trace] checks one call's input and returns [Findings]. The caller decides which texts
 // are trusted:
 //
 //   - Typed are the texts of the authenticated root principal. Texts of hooks, embedded content, other agents and models are never typed.

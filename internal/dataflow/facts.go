@@ -35,7 +35,7 @@ func (f facts) add(tokens []token) {
 		switch t.kind {
 		case day:
 			f.day(t.text)
-			for _, other := range ranged(tokens, i) {
+			for _, other := range rangeDates(tokens, i) {
 				f.day(other)
 			}
 		case clock:
@@ -45,7 +45,7 @@ func (f facts) add(tokens []token) {
 		case number:
 			f.number(t, tokens[:i], tokens[i+1:])
 		case word:
-			if n, used := spelled(tokens[i:]); used > 0 {
+			if n, used := numberInWords(tokens[i:]); used > 0 {
 				f.numbers[strconv.Itoa(n)] = true
 			}
 		case opaque:
@@ -114,8 +114,8 @@ func minutesOf(t token) int {
 	return atoi(strings.TrimSuffix(strings.TrimPrefix(t.text, "PT"), "M"))
 }
 
-// ranged returns the other date of a range that names the month only once: "the 1st to the 5th of May", "May 1st to 5th".
-func ranged(tokens []token, i int) []string {
+// rangeDates returns the other date of a range that names the month only once: "the 1st to the 5th of May", "May 1st to 5th".
+func rangeDates(tokens []token, i int) []string {
 	var days []string
 	date := tokens[i].text
 	month := date[:len(date)-len("02")]
@@ -133,7 +133,7 @@ func ranged(tokens []token, i int) []string {
 	return days
 }
 
-// joins reports whether a word may stand between the two days of a range.
+// joins reports whether a word may occur between the two days of a range.
 func joins(text string) bool {
 	switch text {
 	case "the", "to", "until", "till", "through", "and":
@@ -150,8 +150,8 @@ func twoDigits(n int) string {
 	return strconv.Itoa(n)
 }
 
-// later returns the time of day some minutes after another. It returns "" if clock has seconds.
-func later(clock string, minutes int) string {
+// addMinutes returns the time of day some minutes after another. It returns "" if clock has seconds.
+func addMinutes(clock string, minutes int) string {
 	hour, minute, ok := strings.Cut(clock, ":")
 	if !ok || len(minute) != 2 {
 		return ""

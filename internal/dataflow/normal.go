@@ -36,12 +36,12 @@ func invisible(r rune) bool {
 	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// maxInvisible is how many invisible characters in a row a text has at most if it hides nothing, as in an emoji of several parts.
+// maxInvisible is how many invisible characters may follow each other in ordinary text, as in an emoji of several parts.
 const maxInvisible = 3
 
-// hides reports whether a text may carry another one that people do not see, but programs do: in a row of invisible characters, in those that
-// stand for letters or bytes, or in characters without a meaning.
-func hides(text string) bool {
+// hidesText reports whether a text may carry another one that programs see and people do not: in a row of invisible characters, in characters that
+// encode letters or bytes, or in unassigned ones.
+func hidesText(text string) bool {
 	row := 0
 	for _, r := range text {
 		switch {
@@ -58,8 +58,8 @@ func hides(text string) bool {
 	return false
 }
 
-// joined reports whether a text has letters that are joined or kept apart by invisible characters. Hosts of some scripts differ in them.
-func joined(text string) bool { return strings.ContainsAny(text, "\u200c\u200d") }
+// hasJoiners reports whether a text has invisible characters that join letters or keep them apart. Hosts of some scripts differ only in them.
+func hasJoiners(text string) bool { return strings.ContainsAny(text, "\u200c\u200d") }
 
 // dots replaces an ideographic full stop between ASCII letters or digits by a dot. In the name of a host it is one.
 func dots(text string) string {
@@ -118,8 +118,8 @@ func ascii(text string) bool {
 	return true
 }
 
-// function reports whether a word only holds an English sentence together. Such words carry nothing that could come from anybody: articles,
-// prepositions, conjunctions, pronouns and auxiliary verbs.
+// function reports whether a word is an English function word, which carries no data: an article, a preposition, a conjunction, a pronoun or an
+// auxiliary verb.
 func function(text string) bool {
 	return strings.Contains(functionWords, " "+text+" ")
 }

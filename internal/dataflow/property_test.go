@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/dataflow"
 )
 
-// A value that stands as a whole only in an untrusted result is always found, and the result is named.
+// A value that occurs as a whole only in an untrusted result is always found, and the result is named.
 func TestTrace_FindsEveryValueOfUntrustedResults(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {

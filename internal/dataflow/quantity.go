@@ -25,10 +25,10 @@ func quantities(tokens []token) []token {
 
 // quantity returns the tokens for the date, time or duration that begins a text, and how many tokens it takes. If none does, it returns 0.
 func quantity(t []token) ([]token, int) {
-	if t[0].item || !begins(t[0]) {
+	if t[0].item || !mayBegin(t[0]) {
 		return nil, 0
 	}
-	if d, c, ok := stamp(t[0].text); ok {
+	if d, c, ok := dateStamp(t[0].text); ok {
 		if c == "" {
 			return []token{{text: d, kind: day}}, 1
 		}
@@ -37,7 +37,7 @@ func quantity(t []token) ([]token, int) {
 	if c, n := clockOf(t); n > 0 {
 		return []token{{text: c, kind: clock}}, n
 	}
-	if d, n := written(t); n > 0 {
+	if d, n := writtenDate(t); n > 0 {
 		return []token{{text: d, kind: day}}, n
 	}
 	if minutes, n := spanOf(t); n > 0 {
@@ -46,8 +46,8 @@ func quantity(t []token) ([]token, int) {
 	return nil, 0
 }
 
-// begins reports whether a token may begin a date, a time or a duration.
-func begins(t token) bool {
+// mayBegin reports whether a token may begin a date, a time or a duration.
+func mayBegin(t token) bool {
 	if t.kind != word {
 		return digit(t.text[0])
 	}
@@ -55,8 +55,8 @@ func begins(t token) bool {
 	return counts || months[t.text] > 0 || t.text == "noon" || t.text == "midnight" || t.text == "half"
 }
 
-// stamp reads 2024-05-15, 2024/05/15, 15.05.2024 and 2024-05-15t10:00:00z. The time is empty if there is none.
-func stamp(text string) (date, time string, ok bool) {
+// dateStamp reads 2024-05-15, 2024/05/15, 15.05.2024 and 2024-05-15t10:00:00z. The time is empty if there is none.
+func dateStamp(text string) (date, time string, ok bool) {
 	if len(text) < 8 || !digit(text[0]) {
 		return "", "", false
 	}
@@ -89,8 +89,8 @@ func dateText(year string, month, dayOfMonth int) string {
 	return fmt.Sprintf("%s-%02d-%02d", year, month, dayOfMonth)
 }
 
-// written reads a date whose month is a word: May 15th, 2024; 15th of May 2024; May 15.
-func written(t []token) (string, int) {
+// writtenDate reads a date whose month is a word: May 15th, 2024; 15th of May 2024; May 15.
+func writtenDate(t []token) (string, int) {
 	month, dayOfMonth, n := 0, 0, 0
 	if m := monthOf(t[0]); m > 0 && len(t) > 1 {
 		month, dayOfMonth, n = m, dayOf(t[1]), 2
@@ -154,13 +154,13 @@ func clockOf(t []token) (string, int) {
 	case !digit(text[0]):
 		return "", 0
 	}
-	if half := half(strings.TrimLeft(text, "0123456789:")); half >= 0 {
-		c, ok := twelve(strings.TrimRight(text, "apm."), half)
+	if add := meridiem(strings.TrimLeft(text, "0123456789:")); add >= 0 {
+		c, ok := clock12(strings.TrimRight(text, "apm."), add)
 		return c, btoi(ok)
 	}
 	if len(t) > 1 {
-		if half := half(t[1].text); half >= 0 {
-			if c, ok := twelve(text, half); ok {
+		if add := meridiem(t[1].text); add >= 0 {
+			if c, ok := clock12(text, add); ok {
 				return c, 2
 			}
 		}
@@ -169,8 +169,8 @@ func clockOf(t []token) (string, int) {
 	return c, btoi(ok)
 }
 
-// half returns the hours to add for am and pm, or -1.
-func half(text string) int {
+// meridiem returns the hours to add for am and pm, or -1.
+func meridiem(text string) int {
 	switch text {
 	case "am", "a.m":
 		return 0
@@ -180,8 +180,8 @@ func half(text string) int {
 	return -1
 }
 
-// twelve reads a time on a clock of twelve hours.
-func twelve(text string, add int) (string, bool) {
+// clock12 reads a time on a clock of twelve hours.
+func clock12(text string, add int) (string, bool) {
 	if digits(text) {
 		text += ":00"
 	}
@@ -260,8 +260,8 @@ var counts = map[string]int{ // immutable
 // scales are the words that multiply numbers.
 var scales = map[string]int{"hundred": 100, "thousand": 1000, "million": 1_000_000} // immutable
 
-// spelled returns the number that begins a text in words, such as "two thousand five hundred", and how many tokens it takes.
-func spelled(t []token) (int, int) {
+// numberInWords returns the number that begins a text in words, such as "two thousand five hundred", and how many tokens it takes.
+func numberInWords(t []token) (int, int) {
 	total, part, n := 0, 0, 0
 	for ; n < len(t) && n < 12; n++ {
 		if c, ok := counts[t[n].text]; ok && t[n].kind == word {

@@ -11,11 +11,11 @@ import (
 // object is a JSON object in a schema.
 type object map[string]any
 
-// places are the parts of a schema that apply to one value, including the branches of allOf, anyOf and oneOf.
-type places []object
+// subschemas are the parts of a schema that apply to one value, including the branches of allOf, anyOf and oneOf.
+type subschemas []object
 
-// maxPlaces limits how many parts of a schema apply to one value. Further parts are ignored, so that a constant in them counts as data.
-const maxPlaces = 64
+// maxSubschemas limits how many parts of a schema apply to one value. Further parts are ignored, so that a constant in them counts as data.
+const maxSubschemas = 64
 
 // parseSchema reads a JSON Schema. It returns nil for a schema that is not an object.
 func parseSchema(schema json.RawMessage) object {
@@ -26,14 +26,14 @@ func parseSchema(schema json.RawMessage) object {
 	return o
 }
 
-// places returns the parts of the schema that apply to the whole input.
-func (o object) places() places {
-	return places{}.with(o, o, 0)
+// subschemas returns the parts of the schema that apply to the whole input.
+func (o object) subschemas() subschemas {
+	return subschemas{}.with(o, o, 0)
 }
 
 // with adds a part of the schema and everything that it refers to.
-func (p places) with(root, part object, depth int) places {
-	if part == nil || depth > maxDepth || len(p) >= maxPlaces {
+func (p subschemas) with(root, part object, depth int) subschemas {
+	if part == nil || depth > maxDepth || len(p) >= maxSubschemas {
 		return p
 	}
 	p = append(p, part)
@@ -68,7 +68,7 @@ func (o object) resolve(ref string) object {
 }
 
 // property returns the parts that apply to a property. known reports whether the schema has its name.
-func (p places) property(root object, name string) (inner places, known bool) {
+func (p subschemas) property(root object, name string) (inner subschemas, known bool) {
 	for _, part := range p {
 		if part[destinationKey] == true { // a mark on the object is a mark on its properties
 			inner = append(inner, object{destinationKey: true})
@@ -82,7 +82,7 @@ func (p places) property(root object, name string) (inner places, known bool) {
 	if known {
 		return inner, true
 	}
-	known = slices.ContainsFunc(p, func(part object) bool { return places{asObject(part["propertyNames"])}.constant(name) })
+	known = slices.ContainsFunc(p, func(part object) bool { return subschemas{asObject(part["propertyNames"])}.constant(name) })
 	for _, part := range p {
 		for _, pattern := range slices.Sorted(maps.Keys(asObject(part["patternProperties"]))) {
 			inner = inner.with(root, asObject(asObject(part["patternProperties"])[pattern]), 0)
@@ -93,8 +93,8 @@ func (p places) property(root object, name string) (inner places, known bool) {
 }
 
 // item returns the parts that apply to item i of an array.
-func (p places) item(root object, i int) places {
-	var inner places
+func (p subschemas) item(root object, i int) subschemas {
+	var inner subschemas
 	for _, part := range p {
 		if prefix := list(part["prefixItems"]); i < len(prefix) {
 			inner = inner.with(root, asObject(prefix[i]), 0)
@@ -117,13 +117,13 @@ const (
 )
 
 // destination reports whether the schema marks the value as a destination.
-func (p places) destination() bool {
+func (p subschemas) destination() bool {
 	return slices.ContainsFunc(p, func(part object) bool { return part[destinationKey] == true })
 }
 
 // quantity reports whether the schema says that a number is an amount or a measure, and not an id: it need not be whole, has a maximum, or is
 // marked.
-func (p places) quantity() bool {
+func (p subschemas) quantity() bool {
 	return slices.ContainsFunc(p, func(part object) bool {
 		return part["type"] == "number" || slices.Contains(list(part["type"]), any("number")) || part["maximum"] != nil || part[quantityKey] == true
 	})
@@ -131,7 +131,7 @@ func (p places) quantity() bool {
 
 // constant reports whether the author of the schema wrote the value: a member of an enum, a const or a default. Such a value is a choice and
 // carries no data of its own.
-func (p places) constant(v any) bool {
+func (p subschemas) constant(v any) bool {
 	for _, part := range p {
 		if part.constant("const", v) || part.constant("default", v) || slices.ContainsFunc(list(part["enum"]), func(e any) bool { return same(e, v) }) {
 			return true

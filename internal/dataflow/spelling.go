@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxSpellings limits how many fields with punctuation are kept of trusted texts. The punctuation of further ones traces nothing.
+// maxSpellings limits how many fields with punctuation are kept of trusted texts. Further fields trace nothing.
 const maxSpellings = 1 << 17
 
 // spellings holds the fields of trusted texts that have punctuation that a program may read, such as ../reports or --force. A field is a part of a
@@ -45,9 +45,9 @@ func (s spellings) fields(text string) {
 	}
 }
 
-// spelled reports whether the punctuation of a value is that of a trusted text. It looks at values that programs read rather than people:
+// sameSpelling reports whether the punctuation of a value is that of a trusted text. It looks at values that programs read rather than people:
 // destinations, single words, and values without any word. tokens are those of the value.
-func (j *judge) spelled(value string, tokens []token, destination bool) bool {
+func (c *checker) sameSpelling(value string, tokens []token, destination bool) bool {
 	value = fold(normal(strings.TrimSuffix(value, "\n")))
 	fields := strings.Fields(value)
 	prose := slices.ContainsFunc(tokens, func(t token) bool { return t.kind == word })
@@ -58,7 +58,7 @@ func (j *judge) spelled(value string, tokens []token, destination bool) bool {
 		return false
 	}
 	for i, field := range fields {
-		_, known := j.trusted.spellings[field]
+		_, known := c.trusted.spellings[field]
 		whole := len(fields) == 1 && len(tokens) == 1 && tokens[0].text == field
 		if !known && !whole && !plainItems(field, i+1 < len(fields)) {
 			return false

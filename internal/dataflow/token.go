@@ -15,7 +15,7 @@ const (
 	word kind = iota
 	// number is a decimal number in normal form.
 	number
-	// opaque is anything else that has a meaning only as a whole: an id, a version, a code.
+	// opaque is any other text that means something only as a whole: an id, a version, a code.
 	opaque
 	// name is a word with a dot, such as report.txt or example.com. It may be a file or a host.
 	name
@@ -205,8 +205,8 @@ func (s *scanner) address(url string) {
 	}
 }
 
-// climbs reports whether the path of a URL has segments that lead to another path: . and .. in any notation.
-func climbs(url string) bool {
+// escapesPath reports whether the path of a URL has segments that lead to another path: . and .. in any notation.
+func escapesPath(url string) bool {
 	_, rest, _ := strings.Cut(url, "://")
 	if end := strings.IndexAny(rest, "?#"); end >= 0 {
 		rest = rest[:end]

@@ -31,13 +31,13 @@ const (
 
 // walk goes through the values of one input.
 type walk struct {
-	judge    *judge
+	checker  *checker
 	root     object
 	rendered map[string][]string
 	findings Findings
 }
 
-// input judges every value of a JSON document.
+// input checks every value of a JSON document.
 func (w *walk) input(input json.RawMessage) {
 	w.document(input)
 	if f := &w.findings; len(f.Computed) > maxComputed {
@@ -45,7 +45,7 @@ func (w *walk) input(input json.RawMessage) {
 	}
 }
 
-// document judges every value of a JSON document, which may hold too many computed ones.
+// document checks every value of a JSON document.
 func (w *walk) document(input json.RawMessage) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return
@@ -54,27 +54,27 @@ func (w *walk) document(input json.RawMessage) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		w.add(&w.findings.Untrusted, place{}, string(input), nil)
+		w.add(&w.findings.Untrusted, location{}, string(input), nil)
 		return
 	}
 	if _, err := d.Token(); err != io.EOF {
-		w.add(&w.findings.Untrusted, place{}, string(input), nil)
+		w.add(&w.findings.Untrusted, location{}, string(input), nil)
 		return
 	}
-	w.value(place{schema: w.root.places(), named: true}, v)
+	w.value(location{schema: w.root.subschemas(), named: true}, v)
 }
 
-// place is the place of a value in an input.
-type place struct {
+// location is the location of a value in an input.
+type location struct {
 	path   string
-	schema places
-	// named reports that the schema names the place: the value is in no list, and the schema has every name on the way to it.
+	schema subschemas
+	// named reports that the schema names the location: the value is in no list, and the schema has every name on the way to it.
 	named bool
 	depth int
 }
 
-// value judges the value v and everything in it.
-func (w *walk) value(at place, v any) {
+// value checks the value v and everything in it.
+func (w *walk) value(at location, v any) {
 	if at.depth > maxDepth {
 		w.add(&w.findings.Untrusted, at, "(nested too deeply)", nil)
 		return
@@ -83,15 +83,15 @@ func (w *walk) value(at place, v any) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			schema, known := at.schema.property(w.root, name)
-			inner := place{path: at.path + "/" + escape.Replace(name), schema: schema, named: at.named && known, depth: at.depth + 1}
+			inner := location{path: at.path + "/" + escape.Replace(name), schema: schema, named: at.named && known, depth: at.depth + 1}
 			if !known { // such a name may be a value, as in a map of amounts by recipient
-				w.report(inner, name, w.judge.text(name, schema.destination()))
+				w.report(inner, name, w.checker.text(name, schema.destination()))
 			}
 			w.value(inner, v[name])
 		}
 	case []any:
 		for i, item := range v {
-			w.value(place{path: at.path + "/" + strconv.Itoa(i), schema: at.schema.item(w.root, i), depth: at.depth + 1}, item)
+			w.value(location{path: at.path + "/" + strconv.Itoa(i), schema: at.schema.item(w.root, i), depth: at.depth + 1}, item)
 		}
 	case string, json.Number:
 		w.leaf(at, v)
@@ -101,40 +101,40 @@ func (w *walk) value(at place, v any) {
 // escape writes a name as a part of a JSON Pointer.
 var escape = strings.NewReplacer("~", "~0", "/", "~1") // immutable
 
-// leaf judges a string or a number.
-func (w *walk) leaf(at place, v any) {
+// leaf checks a string or a number.
+func (w *walk) leaf(at location, v any) {
 	if at.schema.constant(v) {
 		return
 	}
-	var j judgement
+	var found outcome
 	var text string
 	switch v := v.(type) {
 	case string:
-		text, j = v, w.judge.text(v, at.schema.destination())
-		if parts, ok := w.rendered[v]; ok && j.untrusted {
-			j = w.judge.parts(v, j, parts, at.schema.destination())
+		text, found = v, w.checker.text(v, at.schema.destination())
+		if parts, ok := w.rendered[v]; ok && found.untrusted {
+			found = w.checker.parts(v, found, parts, at.schema.destination())
 		}
 	case json.Number:
-		text, j = string(v), w.judge.number(v, at.schema.destination(), at.schema.quantity())
+		text, found = string(v), w.checker.number(v, at.schema.destination(), at.schema.quantity())
 	}
-	w.report(at, text, j)
+	w.report(at, text, found)
 }
 
 // report adds a value that cannot be traced to the findings.
-func (w *walk) report(at place, text string, j judgement) {
+func (w *walk) report(at location, text string, found outcome) {
 	switch {
-	case j.computed:
+	case found.computed:
 		w.add(&w.findings.Computed, at, text, nil)
-	case j.untrusted:
-		w.add(&w.findings.Untrusted, at, text, j.calls)
-		if j.destination {
-			w.add(&w.findings.UnknownDestinations, at, text, j.calls)
+	case found.untrusted:
+		w.add(&w.findings.Untrusted, at, text, found.calls)
+		if found.destination {
+			w.add(&w.findings.UnknownDestinations, at, text, found.calls)
 		}
 	}
 }
 
 // add appends an argument to a list of findings, unless the list is full.
-func (w *walk) add(list *[]Argument, at place, value string, calls []string) {
+func (w *walk) add(list *[]Argument, at location, value string, calls []string) {
 	if len(*list) >= maxFindings && (!at.named || len(*list) >= maxNamed) {
 		w.findings.Cut = true
 		return
@@ -157,20 +157,20 @@ type Part struct {
 // Parts returns the parts of a document that cannot be traced: its lines, or pieces of 120 characters of longer lines. ok is false if comparing them
 // takes too much work, so that some are missing.
 func (t *Tracer) Parts(document string) (parts []Part, ok bool) {
-	j := &judge{Tracer: t, work: maxWork}
+	c := &checker{Tracer: t, work: maxWork}
 	line := 0
 	for text := range strings.Lines(document) {
 		line++
 		for column := 1; text != ""; {
 			piece, rest := split(text)
 			if value := strings.TrimSpace(piece); value != "" {
-				if found := j.text(value, false); found.untrusted || found.computed {
+				if found := c.text(value, false); found.untrusted || found.computed {
 					parts = append(parts, Part{Line: line, Column: column, Text: value, Calls: found.calls})
 				}
 			}
 			text, column = rest, column+utf8.RuneCountInString(piece)
 		}
-		if j.work <= 0 {
+		if c.work <= 0 {
 			return parts, false
 		}
 	}
