@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-func TestSignature(t *testing.T) {
+func TestSignature_IdentifiesEqualCalls(t *testing.T) {
 	t.Parallel()
 	read := jig.Tool{Name: "data.get", Permission: jig.PermissionRead}
 	write := jig.Tool{Name: "data.put", Permission: jig.PermissionWrite}
@@ -26,7 +26,7 @@ func TestSignature(t *testing.T) {
 }
 
 // Other programs compute the digest in this way.
-func TestDigestIsTheHashOfTheDocumentedJSON(t *testing.T) {
+func TestDigest_IsTheHashOfTheDocumentedJSON(t *testing.T) {
 	t.Parallel()
 	got, err := activities.Digest("ins_1", jig.Call{
 		Tenant: "acme", SessionID: "ses_1", ID: "1.1", Tool: "billing.pay", Version: "f00d", Input: []byte(`{"to": "é<", "amount": 1.50}`), PolicyVersion: "shop@c0de",
@@ -37,7 +37,7 @@ func TestDigestIsTheHashOfTheDocumentedJSON(t *testing.T) {
 	require.Equal(t, hex.EncodeToString(sum[:]), got)
 }
 
-func TestDigestCoversEverythingShown(t *testing.T) {
+func TestDigest_CoversEverythingShown(t *testing.T) {
 	t.Parallel()
 	base := jig.Call{Tenant: "t", SessionID: "s", ID: "1.1", Tool: "a.b", Version: "v", Input: []byte(`{"x":1}`), PolicyVersion: "p"}
 	same, err := activities.Digest("i", base)
@@ -67,7 +67,7 @@ func TestDigestCoversEverythingShown(t *testing.T) {
 	require.Equal(t, same, other, "RFC 8785: white space and number form do not matter")
 }
 
-func TestWithDefaults(t *testing.T) {
+func TestWithDefaults_FillsNestedObjects(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3},"o":{"type":"object","properties":{"p":{"default":"x"}}},"s":{"type":"string"}}}`)
 	for in, want := range map[string]string{

@@ -47,7 +47,7 @@ func auditRows(n, bytes int) *auditLedger {
 	return l
 }
 
-func TestReadAuditInPages(t *testing.T) {
+func TestReadAudit_ReturnsPages(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []int{200, 20 << 10, 64 << 10} {
 		l := auditRows(250, entry)
@@ -72,7 +72,7 @@ func TestReadAuditInPages(t *testing.T) {
 	}
 }
 
-func TestReadAuditOfASession(t *testing.T) {
+func TestReadAudit_FiltersBySession(t *testing.T) {
 	t.Parallel()
 	l := auditRows(3, 10)
 	a := activities.New(activities.Deps{Store: l, Tenants: who{}})

@@ -15,7 +15,7 @@ func recordedCall(id, tool string, verdict jig.Verdict, write bool) ledger.Recor
 	return ledger.RecordedCall{Call: jig.Call{Tenant: "acme", SessionID: "ses_1", ID: id, Tool: tool, Verdict: verdict, Write: write}}
 }
 
-func TestBacktest(t *testing.T) {
+func TestBacktest_ComparesRecordedCalls(t *testing.T) {
 	t.Parallel()
 	r := &reviewed{calls: []ledger.RecordedCall{
 		recordedCall("1.1", "file.read", jig.VerdictRun, false),
@@ -52,7 +52,7 @@ func TestBacktest(t *testing.T) {
 	require.Len(t, page.Results, 4)
 }
 
-func TestBacktestOfABadDocument(t *testing.T) {
+func TestBacktest_RefusesABadDocument(t *testing.T) {
 	t.Parallel()
 	_, err := (&reviewed{}).activities().Backtest(t.Context(), protocol.BacktestRequest{Tenant: "acme", Document: "x"})
 	require.Equal(t, jig.CodeInvalidInput, failed(t, err))

@@ -155,7 +155,7 @@ func TestGrants_Refused(t *testing.T) {
 	require.Contains(t, got.Reason, "`grant` is allowed only with approve")
 }
 
-func TestRevokingAGrant(t *testing.T) {
+func TestListGrants_RevokesAGrant(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.grants(t, "fay", jig.GrantRequest{})

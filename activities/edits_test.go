@@ -87,7 +87,7 @@ func TestPatches_DescribeTheChange(t *testing.T) {
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
 }
 
-func TestAnEditIsCheckedAndRecorded(t *testing.T) {
+func TestEdit_IsCheckedAndRecorded(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: large, when: 'input.amount > 1000', verdict: deny}\n"+

@@ -200,7 +200,7 @@ func TestHeldComposition_CanBeCanceled(t *testing.T) {
 	require.Equal(t, activities.Composed{Done: true, Ran: activities.Ran{State: jig.CallCanceled}}, ends)
 }
 
-func TestPoliciesAreListedInPages(t *testing.T) {
+func TestListPolicies_ReturnsPages(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: refunds, when: 'true', verdict: ask}\n")

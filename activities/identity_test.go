@@ -451,7 +451,7 @@ func TestTrustedSignal_RecordsTheClaim(t *testing.T) {
 	require.Equal(t, jig.ProofClaimed, proof, "what is claimed is recorded as claimed")
 }
 
-func TestSignedReconciliation(t *testing.T) {
+func TestReconcile_SignedByAPerson(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)

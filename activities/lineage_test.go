@@ -141,7 +141,7 @@ func TestGrants_DistinguishDrafts(t *testing.T) {
 }
 
 // A call that starts an agent which the caller's document does not list is refused, for example when a web page made the model ask for it.
-func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
+func TestAgent_StartsOnlyWhatItsDocumentLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document())
@@ -201,7 +201,7 @@ func TestChildAgents_TooDeepNestingIsRefused(t *testing.T) {
 }
 
 // A rule can see who started an agent that it otherwise trusts: its parent, the root of the tree, and its depth.
-func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
+func TestAgent_RulesSeeWhoStartedIt(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, nightlyMayRefund+
@@ -264,7 +264,7 @@ func TestLineage_CannotBeClaimed(t *testing.T) {
 }
 
 // The caller of an agent can only choose a model that the agent's document lists.
-func TestCallerChoosesOnlyAListedModel(t *testing.T) {
+func TestAgent_CallerChoosesOnlyAListedModel(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document("models: [openai/small, anthropic/*]"))
@@ -343,7 +343,7 @@ func (m *countedModel) Answer(context.Context, chat.Request, func(string)) (chat
 }
 
 // A session that is paused, itself or with its tenant, does not ask the model. It asks once it is resumed.
-func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
+func TestThink_DoesNotCallTheModelWhilePaused(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {
 		o, model := newOffice(t), &countedModel{}

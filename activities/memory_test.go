@@ -24,7 +24,7 @@ func exchange(pass int, tool, input, data string) chat.Exchange {
 	}}}
 }
 
-func TestMemoryOfResults(t *testing.T) {
+func TestMemory_NamesEntitiesOfResults(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string][]string{
 		`{"entity_id":"ent_1","type":"team","title":"Alpha"}`:                                                             {`ent_1 team "Alpha"`},
@@ -102,7 +102,7 @@ func TestMemory_IncludesEarlierPasses(t *testing.T) {
 }
 
 // The entities that a large result names are collected while the complete result is available.
-func TestMemoryOfALargeResult(t *testing.T) {
+func TestMemory_SurvivesALargeResult(t *testing.T) {
 	t.Parallel()
 	data := `{"a":"` + strings.Repeat("x", 50_000) + `","entities":[{"entity_id":"ent_1","type":"team"},{"entity_id":"ent_2","title":"B"}],"page":{"id":1,"title":"P"}}`
 	c := ledger.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(data)}}
@@ -128,7 +128,7 @@ func (k *kept) OlderCalls(_ context.Context, _, _ string, through, limit int) ([
 }
 
 // The memory comes after the transcript, so that everything before it is unchanged from the previous pass. It survives a summary.
-func TestPromptShowsTheMemoryLast(t *testing.T) {
+func TestPrompt_ShowsTheMemoryLast(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)

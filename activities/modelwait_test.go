@@ -98,7 +98,7 @@ func TestThink_RecordsThatAnAnswerMayNotBeComplete(t *testing.T) {
 	require.Contains(t, string(o.event(t, jig.EventModelWarning)), "xyz")
 }
 
-func TestAskedAgain(t *testing.T) {
+func TestThink_AsksTheModelAgain(t *testing.T) {
 	t.Parallel()
 	outage := jig.Errorf(jig.CodeUnavailable, "down")
 	require.Equal(t, outage, chat.AskedAgain(outage, 9))

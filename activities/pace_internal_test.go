@@ -9,7 +9,7 @@ import (
 )
 
 // A model is quick after ten quick answers in a row, and until one is slow or fails. What one model does says nothing about another.
-func TestPace(t *testing.T) {
+func TestPace_KnowsQuickModels(t *testing.T) {
 	t.Parallel()
 	var p pace
 	quick := func(n int) {

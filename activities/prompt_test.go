@@ -29,7 +29,7 @@ func transcript(passes, bytes int) []chat.Exchange {
 	return list
 }
 
-func TestFitKeepsNewestResultsWhole(t *testing.T) {
+func TestFit_KeepsNewestResultsWhole(t *testing.T) {
 	t.Parallel()
 	list := transcript(10, 4000) // about 1,000 tokens each
 	fitted, overflow := activities.Fit("ses_1", list, 5000)
@@ -40,14 +40,14 @@ func TestFitKeepsNewestResultsWhole(t *testing.T) {
 	require.NotEmpty(t, list[0].Calls[0].Result.Data, "the transcript itself is not changed")
 }
 
-func TestFitOverflowsToASummary(t *testing.T) {
+func TestFit_OverflowsToASummary(t *testing.T) {
 	t.Parallel()
 	_, overflow := activities.Fit("ses_1", transcript(200, 4000), 3000)
 	require.Positive(t, overflow)
 	require.Less(t, overflow, 199, "the latest two passes are never summarized")
 }
 
-func TestFitNeverTouchesTheLatestTwo(t *testing.T) {
+func TestFit_NeverTouchesTheLatestTwo(t *testing.T) {
 	t.Parallel()
 	fitted, _ := activities.Fit("ses_1", transcript(3, 40_000), 10)
 	require.NotEmpty(t, fitted[1].Calls[0].Result.Data)
@@ -90,7 +90,7 @@ func TestFit_ShowsMarkdownAndData(t *testing.T) {
 }
 
 // Shortening a preview again gives a preview of the original input, not a preview of a preview.
-func TestAPreviewIsShortenedOnce(t *testing.T) {
+func TestShorten_ShortensAPreviewOnce(t *testing.T) {
 	t.Parallel()
 	input := `{"text":"` + strings.Repeat(`\"é`, 2000) + `"}`
 	p := activities.Shorten(jig.Pending{Input: json.RawMessage(input)}, jig.ExcerptBytes)
@@ -106,7 +106,7 @@ func TestAPreviewIsShortenedOnce(t *testing.T) {
 }
 
 // Waiting questions fit into an answer to a client and into a workflow's history, however large their options are.
-func TestQuestionsStayUnderTheLimit(t *testing.T) {
+func TestShorten_KeepsQuestionsUnderTheLimit(t *testing.T) {
 	t.Parallel()
 	question := jig.Question{Text: strings.Repeat("q", 4000), Options: []json.RawMessage{json.RawMessage(`"` + strings.Repeat("o", 60_000) + `"`)}}
 	store := &asked{}
@@ -134,7 +134,7 @@ func (a *asked) SessionView(context.Context, string, string) (jig.SessionView, e
 	return a.view, nil
 }
 
-func TestFitViewStaysUnderTheLimit(t *testing.T) {
+func TestFitView_StaysUnderTheLimit(t *testing.T) {
 	t.Parallel()
 	v := jig.SessionView{Answer: strings.Repeat("a", 1<<20)}
 	for i := range 500 {

@@ -81,7 +81,7 @@ func TestListCatalog_NamesRegisteredDocuments(t *testing.T) {
 	require.Equal(t, []string{}, page.Skills, "an empty list means that there are none")
 }
 
-func TestListCatalogInPages(t *testing.T) {
+func TestListCatalog_ReturnsPages(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 60<<10)
 	s := shelf{kept: map[string][]string{"skill": {"notes"}}}

@@ -31,7 +31,7 @@ func (r *resets) RecordOnce(_ context.Context, _ string, e audit.Entry) error {
 }
 
 // An activity of a run that came from a reset does nothing before the reset is in the audit.
-func TestRecordResets(t *testing.T) {
+func TestRecordResets_RecordsEachRunOnce(t *testing.T) {
 	t.Parallel()
 	const workflowID = "default-test-workflow-id" // of the test environment
 	r := &resets{}

@@ -28,7 +28,7 @@ func (r rulings) Ruled(_ context.Context, _, _ string, keys []string) (list []ji
 }
 
 // An update was answered if each of its decisions was.
-func TestRuled(t *testing.T) {
+func TestRuled_ReturnsTheAnswersOfAnUpdate(t *testing.T) {
 	t.Parallel()
 	one, two := jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted}, jig.Ruled{Call: "1.2", Outcome: jig.DecisionRefused}
 	r := rulings{stored: map[string]jig.Ruled{"update:u#0": one, "update:u#1": two, "update:v#0": one}}

@@ -98,7 +98,7 @@ func (f *front) operate(t *testing.T, action protocol.ScheduleAction, owner stri
 }
 
 // Only its own principal, or somebody with the permission to operate, may change a schedule. Every attempt is in the audit, with the principal and the credential.
-func TestOperateSchedule(t *testing.T) {
+func TestOperateSchedule_IsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFront(t)
 	for _, action := range []protocol.ScheduleAction{protocol.SchedulePause, protocol.ScheduleResume, protocol.ScheduleDelete} {

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestNext(t *testing.T) {
+func TestNext_EndsOrContinuesThePass(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	calls := func(status jig.CallStatus, n int) map[jig.CallStatus]int { return map[jig.CallStatus]int{status: n} }

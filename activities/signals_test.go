@@ -34,7 +34,7 @@ func (r *refusals) RecordAudit(_ context.Context, _ string, e audit.Entry) error
 const unproved = "this worker cannot check the proof of the request (leave `proof` out, or give the worker the root key: see docs/proof.md)"
 
 // A proof that nobody checked must not start anything.
-func TestAStartWithAProofThatCannotBeCheckedIsRefused(t *testing.T) {
+func TestOpen_RefusesAProofThatCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	store := &refusals{}
 	a := activities.New(activities.Deps{Store: store, Tenants: who{}})

@@ -85,7 +85,7 @@ func failed(t *testing.T, err error) jig.Code {
 	return jig.Code(e.Type())
 }
 
-func TestListPendingByFilter(t *testing.T) {
+func TestListPending_Filters(t *testing.T) {
 	t.Parallel()
 	r := &reviewed{}
 	filter := jig.PendingFilter{Tool: "file.*", Agent: "writer"}
@@ -126,7 +126,7 @@ func (d desk) ListPending(_ context.Context, _ string, _ jig.PendingFilter, curs
 	return d.waiting[at:to], next, nil
 }
 
-func TestListPendingForOnePerson(t *testing.T) {
+func TestListPending_SelectsForOnePerson(t *testing.T) {
 	t.Parallel()
 	finance := &jig.Terms{Requirements: []jig.Requirement{{Approvers: jig.Approvers{Groups: []string{"finance"}}, Quorum: 2}}}
 	d := desk{waiting: []jig.Pending{
@@ -155,7 +155,7 @@ func TestListPendingForOnePerson(t *testing.T) {
 	}
 }
 
-func TestStatistics(t *testing.T) {
+func TestStatistics_ReturnsTheStoresNumbers(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f, err := (&reviewed{}).activities().Statistics(t.Context(), protocol.StatisticsRequest{Tenant: "acme", Since: since})

@@ -97,7 +97,7 @@ func think(t *testing.T, l *long, w *writer) {
 }
 
 // The usage of summaries counts toward the session's token limit.
-func TestASummaryCountsAsUsage(t *testing.T) {
+func TestSummary_CountsAsUsage(t *testing.T) {
 	t.Parallel()
 	l := newLong(30)
 	think(t, l, &writer{summary: "so far, so good"})

@@ -34,7 +34,7 @@ func reader(name string, permission jig.Permission) tools.Tool {
 }
 
 // A read without a session obeys the same rules as a call of the tool.
-func TestReadWithTool(t *testing.T) {
+func TestReadWithTool_ReadsOnlyWhatMayBeRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, func(o *office) {
 		o.extra = []tools.Tool{

@@ -34,7 +34,7 @@ func keeps(t *testing.T, db *store.DB, tenant, id string, who jig.Principal) hol
 	return holding{id, id + "/1.1", artifact}
 }
 
-func TestArtifactReadShowsOwnValuesOnly(t *testing.T) {
+func TestValues_ShowsOwnValuesOnly(t *testing.T) {
 	t.Parallel()
 	db, tenant, other := storetest.New(t), storetest.Tenant(t), storetest.Tenant(t)
 	values := activities.Values{Store: db}

@@ -27,7 +27,7 @@ func optionsOf(db *store.DB) bundletools.Options {
 
 // A shipped bundle is installed only once: a bundle that a person removed stays removed, and a document that somebody registered in its
 // place is kept.
-func TestShippedBundlesAreInstalledOnce(t *testing.T) {
+func TestBundles_ShippedOnesAreInstalledOnce(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})

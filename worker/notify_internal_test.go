@@ -20,7 +20,7 @@ import (
 )
 
 // A stored notice reaches a webhook on this machine if loopback is allowed, and never if it is not.
-func TestDispatcherSendsWhatIsStored(t *testing.T) {
+func TestDispatcher_SendsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		loopback bool

@@ -12,7 +12,7 @@ import (
 )
 
 // A parent cancels its children when it no longer needs them, which is nobody's decision. Other workflows have no such right.
-func TestEndingOf(t *testing.T) {
+func TestEndingOf_ReadsHistoryEvents(t *testing.T) {
 	t.Parallel()
 	requested := func(by string) *historypb.HistoryEvent {
 		asked := &historypb.WorkflowExecutionCancelRequestedEventAttributes{Cause: "not needed", Identity: "4711@desk"}

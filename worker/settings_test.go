@@ -29,7 +29,7 @@ func load(t *testing.T, dev map[string]string, more ...string) (worker.Settings,
 	return worker.ReadSettings(client.SettingsRequest{Environ: environ(t, more...), DevEnv: dev})
 }
 
-func TestDefaults(t *testing.T) {
+func TestSettings_HaveDefaults(t *testing.T) {
 	t.Parallel()
 	s, err := load(t, nil)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	require.Empty(t, s.Signals)
 }
 
-func TestRootKeys(t *testing.T) {
+func TestSettings_ReadRootKeys(t *testing.T) {
 	t.Parallel()
 	one, two := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="
 	s, err := load(t, nil, "JIG_DATABASE_URL=postgres://env", "JIG_ROOT_KEY="+one+", "+two)
@@ -58,7 +58,7 @@ func TestRootKeys(t *testing.T) {
 	require.ErrorContains(t, err, "JIG_ROOT_KEY is not a public key")
 }
 
-func TestEnvironmentBeforeDevFile(t *testing.T) {
+func TestSettings_EnvironmentBeforeDevFile(t *testing.T) {
 	t.Parallel()
 	dev := map[string]string{"JIG_DATABASE_URL": "postgres://dev", "JIG_TEMPORAL_ADDRESS": "dev:1", "JIG_WORKDIR": "/dev", "JIG_WORKDIR_DEFAULT": "."}
 	s, err := load(t, dev,
@@ -89,7 +89,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 }
 
 // A program that runs in the folder of `make dev` needs no settings of its own.
-func TestSettingsOfTheDevelopmentServer(t *testing.T) { //nolint:paralleltest // it changes the working directory
+func TestSettings_OfTheDevelopmentServer(t *testing.T) { //nolint:paralleltest // it changes the working directory
 	t.Chdir(t.TempDir())
 	s, err := worker.LoadSettings(environ(t))
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestSettingsOfTheDevelopmentServer(t *testing.T) { //nolint:paralleltest //
 	require.Equal(t, "dev:1", s.Temporal.Temporal.HostPort)
 }
 
-func TestBadSettingsAreNamedAndNotRepeated(t *testing.T) {
+func TestSettings_NamesBadOnesWithoutTheirValues(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []string{
 		"JIG_LOG_LEVEL=secret", "JIG_LOG_FORMAT=secret", "JIG_STOP_TIMEOUT=secret", "JIG_WORKFLOW_CACHE=secret", "JIG_HTTP_ALLOW_LOOPBACK=secret",
@@ -130,7 +130,7 @@ func TestBadSettingsAreNamedAndNotRepeated(t *testing.T) {
 }
 
 // One start is enough to learn of every mistake.
-func TestBadSettingsAreReportedTogether(t *testing.T) {
+func TestSettings_ReportsBadOnesTogether(t *testing.T) {
 	t.Parallel()
 	_, err := load(t, nil, "JIG_LOG_LEVEL=loud", "JIG_STOP_TIMEOUT=soon", "JIG_WORKFLOW_CACHE=big")
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
@@ -139,7 +139,7 @@ func TestBadSettingsAreReportedTogether(t *testing.T) {
 	require.Equal(t, "JIG_LOG_LEVEL", jig.AsError(err).Field)
 }
 
-func TestStartSaysWhatIsMissing(t *testing.T) {
+func TestStart_SaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s, err := load(t, nil)
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 }
 
 // docs/operations.md lists every setting that the worker's help lists.
-func TestEverySettingIsOnThePage(t *testing.T) {
+func TestSettings_AreAllOnThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ func TestSweepID_IsTheSameForAMinute(t *testing.T) {
 }
 
 // Commands name the address only if it leads the people of this machine to Temporal.
-func TestCommandAddress(t *testing.T) {
+func TestCommandAddress_OnlyOfThisMachine(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"127.0.0.1:7233": "", "localhost:7233": "", "127.0.0.1:41234": "127.0.0.1:41234", "localhost:41234": "localhost:41234",

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/worker"
 )
 
-func TestAWorkerNeedsAWorkingDirectoryOfItsOwn(t *testing.T) {
+func TestStart_NeedsAWorkingDirectoryOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for workdir, code := range map[string]jig.Code{"": jig.CodeMissingParam, "/": jig.CodeInvalidInput} {
 		_, err := worker.Start(t.Context(), worker.Settings{DatabaseURL: "postgres://127.0.0.1:1/jig", Workdir: workdir}, slog.New(slog.DiscardHandler))

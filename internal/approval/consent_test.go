@@ -24,7 +24,7 @@ func leo() jig.Principal {
 	return jig.Principal{ID: "leo", Permissions: []string{"lead"}, Groups: []string{"finance"}}
 }
 
-func TestEntitled(t *testing.T) {
+func TestEntitled_ByApproversEscalationsAndDelegations(t *testing.T) {
 	t.Parallel()
 	two := []jig.Requirement{
 		{Rule: "p/a", Approvers: finance(), Quorum: 2, Escalate: []jig.Escalation{{After: time.Hour, Approvers: jig.Approvers{People: []string{"eve"}}}}},
@@ -81,7 +81,7 @@ func TestEntitled(t *testing.T) {
 	}
 }
 
-func TestMissing(t *testing.T) {
+func TestMissing_DescribesTheQuorum(t *testing.T) {
 	t.Parallel()
 	terms := jig.Terms{Requirements: []jig.Requirement{{Approvers: finance(), Quorum: 2}, {Approvers: lead()}}}
 	vote := func(by string, counts ...int) jig.Vote { return jig.Vote{By: by, Counts: counts} }
@@ -107,7 +107,7 @@ func TestMissing(t *testing.T) {
 	require.False(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted(jig.Principal{ID: "ann"}))
 }
 
-func TestMoments(t *testing.T) {
+func TestMoments_RemindersAndEscalations(t *testing.T) {
 	t.Parallel()
 	eve := jig.Approvers{People: []string{"eve"}}
 	c := approval.Consent{RequestedAt: noonOf(), Terms: jig.Terms{

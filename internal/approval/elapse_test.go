@@ -115,7 +115,7 @@ func TestElapse_IgnoresCallsThatDoNotWait(t *testing.T) {
 	}
 }
 
-func TestDue(t *testing.T) {
+func TestDue_IsTheEarlierTime(t *testing.T) {
 	t.Parallel()
 	expires := noonOf().Add(time.Hour)
 	for name, row := range map[string]struct{ next, expires, want time.Time }{

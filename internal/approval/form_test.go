@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 )
 
-func TestCheckDecision(t *testing.T) {
+func TestCheckDecision_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	input, grant := json.RawMessage(`{}`), &jig.GrantRequest{}
 	for _, row := range []struct {
@@ -42,7 +42,7 @@ func TestCheckDecision(t *testing.T) {
 	}
 }
 
-func TestCheckReply(t *testing.T) {
+func TestCheckReply_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	long := json.RawMessage(strings.Repeat("1", jig.InlineBytes+1))
 	for _, row := range []struct {
@@ -58,7 +58,7 @@ func TestCheckReply(t *testing.T) {
 	}
 }
 
-func TestCheckReconciliation(t *testing.T) {
+func TestCheckReconciliation_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp} {
 		require.Empty(t, approval.CheckReconciliation(jig.Reconciliation{Call: "1.1", Outcome: outcome}))
@@ -110,7 +110,7 @@ func TestSender_RefuseProved(t *testing.T) {
 	require.Equal(t, "`by` is ben, but the token belongs to ana: leave out `by`", approval.Sender{By: "ben"}.RefuseProved("ana"))
 }
 
-func TestMayDecide(t *testing.T) {
+func TestMayDecide_OncePerPerson(t *testing.T) {
 	t.Parallel()
 	eves := &jig.Approvers{People: []string{"eve"}}
 	for name, row := range map[string]struct {
@@ -133,7 +133,7 @@ func TestMayDecide(t *testing.T) {
 	}
 }
 
-func TestTakesGrant(t *testing.T) {
+func TestTakesGrant_NotForDestructiveTools(t *testing.T) {
 	t.Parallel()
 	plain := jig.Tool{Permission: jig.PermissionWrite}
 	p := asked(nil).Pending
@@ -144,7 +144,7 @@ func TestTakesGrant(t *testing.T) {
 	require.False(t, approval.TakesGrant(plain, p))
 }
 
-func TestVotesOf(t *testing.T) {
+func TestVotesOf_OnlyThoseWhoMayDecide(t *testing.T) {
 	t.Parallel()
 	g := jig.Grant{ID: "grt_1", CreatedAt: noonOf()}
 	claimed := g
@@ -188,7 +188,7 @@ func TestGrantCeiling_Defaults(t *testing.T) {
 	require.Equal(t, own, own.WithDefaults())
 }
 
-func TestWeak(t *testing.T) {
+func TestWeak_SaysWhatProofIsNeeded(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, approval.Weak(jig.ProofClaimed, ""))
 	require.Empty(t, approval.Weak(jig.ProofPasskey, jig.ProofKey))

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 )
 
-func TestCovers(t *testing.T) {
+func TestCovers_ExactlyTheDigest(t *testing.T) {
 	t.Parallel()
 	vote := func(by string, counts ...int) jig.Vote { return jig.Vote{By: by, Counts: counts} }
 	for name, row := range map[string]struct {
@@ -41,7 +41,7 @@ func TestCovers(t *testing.T) {
 	require.False(t, none.Covers(""), "a missing approval covers nothing")
 }
 
-func TestProved(t *testing.T) {
+func TestProved_ByEverybodyWhoVoted(t *testing.T) {
 	t.Parallel()
 	r := asked(nil)
 	r.Votes = []jig.Vote{{By: "fay"}, {By: "flo"}}
@@ -60,7 +60,7 @@ func TestProved(t *testing.T) {
 	require.False(t, r.Proved(jig.ProofVouched), "an earlier voter was not proved")
 }
 
-func TestWithdraw(t *testing.T) {
+func TestWithdraw_NotifiesThoseWhoVoted(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		status approval.Status
@@ -93,7 +93,7 @@ func TestWithdraw_TellsThoseWhoVoted(t *testing.T) {
 	require.Equal(t, "the tool changed", got.Notices[0].Reason)
 }
 
-func TestOpened(t *testing.T) {
+func TestOpened_HasEventsAndNotices(t *testing.T) {
 	t.Parallel()
 	c := *writing()
 	for name, row := range map[string]struct {

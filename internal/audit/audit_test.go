@@ -293,7 +293,7 @@ func TestVerify_ReadErrorIsReturned(t *testing.T) {
 }
 
 // Verify checks an export while it is still arriving.
-func TestVerifyStreams(t *testing.T) {
+func TestVerify_Streams(t *testing.T) {
 	t.Parallel()
 	const many = 20_000
 	rows := rowsOf(t, "acme", many)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 )
 
-func TestMoney(t *testing.T) {
+func TestMoney_HasTwoToNineDecimals(t *testing.T) {
 	t.Parallel()
 	for amount, text := range map[float64]string{0: "0.00", 12.5: "12.50", 0.000125: "0.000125", 3: "3.00", -1.005: "-1.005", 0.1 + 0.2: "0.30"} {
 		require.Equal(t, text, budget.MoneyOf(amount).String())
@@ -19,7 +19,7 @@ func TestMoney(t *testing.T) {
 	require.InDelta(t, 2.5, budget.MoneyOf(2.5).Float(), 0)
 }
 
-func TestPrice(t *testing.T) {
+func TestPrice_CountsEveryKindOfToken(t *testing.T) {
 	t.Parallel()
 	p := budget.Price{Input: budget.MoneyOf(3), Output: budget.MoneyOf(15), CachedInput: budget.MoneyOf(0.3), CacheWrite: budget.MoneyOf(3.75)}
 	require.Equal(t, "3.00", p.Of(chat.Usage{InputTokens: 1_000_000}).String())
@@ -36,7 +36,7 @@ func TestPrice(t *testing.T) {
 	require.Zero(t, p.Of(budget.Counted(chat.Usage{InputTokens: -5})))
 }
 
-func TestDecide(t *testing.T) {
+func TestDecide_ReturnsClaimsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	account := budget.Account{Budget: "b", Limit: "l", Period: "2026-01-01"}
 	of := func(tokens int64, cost budget.Money) budget.Amount { return budget.Amount{Tokens: tokens, Cost: cost} }
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestHeld(t *testing.T) {
+func TestHeld_Waits(t *testing.T) {
 	t.Parallel()
 	err := budget.Held("limit l is exhausted")
 	require.True(t, budget.Waits(err))

@@ -61,7 +61,7 @@ func served(t *testing.T, m prometheus.Collector) string {
 	return server.URL
 }
 
-func TestApprovalMetrics(t *testing.T) {
+func TestApprovals_AreMeasured(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(100_000, 0)
 	c := &fakeCounts{at: began}

@@ -261,7 +261,7 @@ func TestScrape_WithoutTheStore(t *testing.T) {
 	require.Contains(t, log.String(), "the store is away")
 }
 
-func TestServe(t *testing.T) {
+func TestServe_AnswersPrometheus(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
 	stop, err := m.Serve(t.Context(), "JIG_METRICS_ADDRESS", "", slog.New(slog.DiscardHandler))

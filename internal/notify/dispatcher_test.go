@@ -20,7 +20,7 @@ import (
 	"github.com/jig-run/jig/internal/notify/outbox"
 )
 
-func TestDeliversOnceSigned(t *testing.T) {
+func TestDispatcher_DeliversOnceSigned(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	d := newDesk(r.webhook())
@@ -77,7 +77,7 @@ func TestNoWebhook_NotificationIsLogged(t *testing.T) {
 }
 
 // Every failure is retried with the same id after a longer wait, and after the last retry the delivery is given up.
-func TestRetriesUntilItGivesUp(t *testing.T) {
+func TestDispatcher_RetriesUntilItGivesUp(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, answer(http.StatusInternalServerError))
 	d := newDesk(r.webhook())
@@ -110,7 +110,7 @@ func TestRetriesUntilItGivesUp(t *testing.T) {
 	require.NotContains(t, d.log.String(), "/hook", "the path of a webhook may be a secret")
 }
 
-func TestRetryAfterIsHonoured(t *testing.T) {
+func TestDispatcher_HonoursRetryAfter(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(now time.Time) string{
 		"seconds": func(time.Time) string { return "600" },
@@ -135,7 +135,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-func TestRetryAfterHasALimit(t *testing.T) {
+func TestDispatcher_LimitsRetryAfter(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, answer(http.StatusServiceUnavailable, "Retry-After", "2000000000"), answer(http.StatusOK))
 	d := newDesk(r.webhook())
@@ -184,7 +184,7 @@ func TestWebhook_RemovedEndpointGetsNothing(t *testing.T) {
 
 // A dispatcher that dies after sending and before storing the outcome leaves the message to another dispatcher, which sends it
 // again.
-func TestCrashBeforeMarkSendsAgainWithTheSameID(t *testing.T) {
+func TestDispatcher_CrashBeforeMarkSendsAgainWithTheSameID(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	d := newDesk(r.webhook())
@@ -206,7 +206,7 @@ func TestCrashBeforeMarkSendsAgainWithTheSameID(t *testing.T) {
 	require.Equal(t, "ntc_1", got[1].header.Get("webhook-id"))
 }
 
-func TestTwoDispatchersDoNotBothSend(t *testing.T) {
+func TestDispatcher_TwoDoNotBothSend(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	d := newDesk(r.webhook())

@@ -25,7 +25,7 @@ func block(t *testing.T, language string) string {
 }
 
 // The documentation shows the body that is sent, and the program from the example.
-func TestDocumentation(t *testing.T) {
+func TestPage_ShowsEveryKindOfNotice(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	n := word("ntc_1f6a9c0b52d84e77a3c1d2e4f5061728")

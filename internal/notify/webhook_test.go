@@ -20,7 +20,7 @@ func send(t *testing.T, timeout time.Duration, to tenancy.Webhook) *jig.Error {
 	return jig.AsError(sender.Send(t.Context(), word("ntc_1"), to))
 }
 
-func TestAnswers(t *testing.T) {
+func TestWebhook_ReadsTheAnswer(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]*jig.Error{
 		200: nil, 202: nil, 204: nil,
@@ -41,7 +41,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestRedirectIsNotFollowed(t *testing.T) {
+func TestWebhook_RedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	elsewhere := newReceiver(t)
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -53,7 +53,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	require.Empty(t, elsewhere.messages())
 }
 
-func TestSlowServerTimesOut(t *testing.T) {
+func TestWebhook_SlowServerTimesOut(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter) { <-release })
@@ -65,7 +65,7 @@ func TestSlowServerTimesOut(t *testing.T) {
 }
 
 // Only a few bytes of an endless answer are read.
-func TestEndlessAnswerIsCutShort(t *testing.T) {
+func TestWebhook_EndlessAnswerIsCutShort(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, func(w http.ResponseWriter) {
 		for {
@@ -77,7 +77,7 @@ func TestEndlessAnswerIsCutShort(t *testing.T) {
 	require.Nil(t, send(t, 10*time.Second, r.webhook()))
 }
 
-func TestUnreachable(t *testing.T) {
+func TestWebhook_ErrorHidesTheAddress(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestSend_PlainHTTPOnlyToLocalhost(t *testing.T) {
 	require.False(t, tenancy.Webhook{URL: "http://[::ffff:127.0.0.1]/x"}.Readable())
 }
 
-func TestShortSecretsAreRefused(t *testing.T) {
+func TestWebhook_ShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", strings.Repeat("x", 23)} {
 		r := newReceiver(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-func TestBacktest(t *testing.T) {
+func TestBacktest_ComparesPolicies(t *testing.T) {
 	t.Parallel()
 	night := spec.PolicyRule{Name: "night", When: "now.getHours() < 6", Verdict: jig.VerdictDeny, Reason: "at night"}
 	small := spec.PolicyRule{Name: "small", When: "call.input.amount < 10.0 && session.writes == 0", Verdict: jig.VerdictRun, Reason: "small"}

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestBaseRule(t *testing.T) {
+func TestBaseRule_MatchesTheTruthTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		permission jig.Permission
@@ -50,7 +50,7 @@ func TestBaseRule(t *testing.T) {
 }
 
 // BaseVersion is the hash of the truth table over every known value and one unknown value.
-func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
+func TestBaseVersion_IsTheHashOfTheTruthTable(t *testing.T) {
 	t.Parallel()
 	table := map[string]jig.Verdict{}
 	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "?"} {

@@ -60,7 +60,7 @@ func TestCases_SayThatAPermissionIsAssumed(t *testing.T) {
 	}
 }
 
-func TestCases(t *testing.T) {
+func TestCases_CompareVerdicts(t *testing.T) {
 	t.Parallel()
 	known := func(name string) (jig.Tool, bool) {
 		return jig.Tool{Name: "file.write", Permission: jig.PermissionWrite}.WithDefaults(), name == "file.write"

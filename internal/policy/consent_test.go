@@ -137,7 +137,7 @@ func grantsOf(column string) [][]jig.Grant {
 }
 
 // Tests each class of tools with each set of rules and each grant, for every contract of the class.
-func TestConsent(t *testing.T) {
+func TestConsent_FollowsTheRules(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/consent.txt")
 	require.NoError(t, err)
@@ -247,7 +247,7 @@ func shuffle(r *rand.Rand, rules policy.Set) []*policy.Rules {
 
 // Adding a document never makes terms milder: no requirement is lost, no time gets longer, and no outcome gets less strict. A call that a rule
 // asks about never runs because of the added document.
-func TestTermsOnlyGrow(t *testing.T) {
+func TestTerms_OnlyGrow(t *testing.T) {
 	t.Parallel()
 	grown := 0
 	for seed := range uint64(2_000) {

@@ -18,7 +18,7 @@ import (
 const page = "../../docs/policy.md"
 
 // Every example of the page about data flow holds, too.
-func TestExamplesOfTheDataFlowPage(t *testing.T) {
+func TestDataFlowPage_ExamplesHold(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/data-flow.md")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestExamplesOfTheDataFlowPage(t *testing.T) {
 }
 
 // Every example on the page loads without problems, and each of its cases gives the expected verdict.
-func TestExamplesOfThePage(t *testing.T) {
+func TestPolicyPage_ExamplesHold(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestExamplesOfThePage(t *testing.T) {
 }
 
 // The page names every key of a policy, a tenant's document and a request for a grant, and everything that rules can read.
-func TestPageIsComplete(t *testing.T) {
+func TestPolicyPage_IsComplete(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func propertiesOf(schema any) []string {
 }
 
 // The page's table of which rule wins matches what happens.
-func TestTableOfThePage(t *testing.T) {
+func TestPolicyPage_TableHolds(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ var payTool = jig.Tool{
 	InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"},"to":{"type":"string"}},"additionalProperties":false}`),
 }.WithDefaults()
 
-func TestNewGrant(t *testing.T) {
+func TestNewGrant_HasDefaults(t *testing.T) {
 	t.Parallel()
 	week := approval.GrantCeiling{MaxUses: 5, MaxAge: 7 * 24 * time.Hour}
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestNewGrant(t *testing.T) {
 	}
 }
 
-func TestNewGrantRefuses(t *testing.T) {
+func TestNewGrant_Refuses(t *testing.T) {
 	t.Parallel()
 	destructive := jig.Tool{Name: "billing.pay", Permission: jig.PermissionDestructive}.WithDefaults()
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestNewGrantRefuses(t *testing.T) {
 
 // Whether a grant covers a call depends on the call that will run. A condition that cannot be evaluated covers nothing, and the error says
 // why.
-func TestCovers(t *testing.T) {
+func TestGrant_CoversOnlyItsCalls(t *testing.T) {
 	t.Parallel()
 	g := jig.Grant{
 		Tenant: "acme", ID: "grant_1", Tool: "billing.pay", Meaning: "pays", Agent: "desk", MaxUses: 1, ExpiresAt: noon.Add(time.Minute), By: []string{"ana"},

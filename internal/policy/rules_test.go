@@ -85,7 +85,7 @@ func everyTool() []jig.Tool {
 	return all
 }
 
-func TestVerdicts(t *testing.T) {
+func TestVerdict_TheStrictestRuleWins(t *testing.T) {
 	t.Parallel()
 	table, sets := decisions(t)
 	tried := map[string]int{}
@@ -119,7 +119,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // Without a policy, and with a policy that does not apply, the tools' contracts decide.
-func TestWithoutRules(t *testing.T) {
+func TestVerdict_WithoutRules(t *testing.T) {
 	t.Parallel()
 	var none *policy.Rules
 	require.Equal(t, policy.BaseVersion, none.Version())
@@ -146,7 +146,7 @@ rules:
   - {name: broken, when: "session.input.flag && agent.name == 'desk'", verdict: run}
 `
 
-func TestReasons(t *testing.T) {
+func TestReasons_IncludeEveryRule(t *testing.T) {
 	t.Parallel()
 	rules := load(t, refunds)
 	tool := jig.Tool{Name: "shop.refund", Permission: jig.PermissionWrite}.WithDefaults()
@@ -215,7 +215,7 @@ func TestReasons(t *testing.T) {
 }
 
 // Every member that spec documents for rules is present on every call, even if its value is not known.
-func TestRulesReadWhatIsDocumented(t *testing.T) {
+func TestRules_ReadWhatIsDocumented(t *testing.T) {
 	t.Parallel()
 	full := jig.Session{
 		Tenant: "acme", ID: "ses_1", Agent: jig.Agent{Name: "desk", Version: "v7", Registered: true}, Input: json.RawMessage(`{"order":7}`), Task: "Refund it.", Pass: 3, Writes: 2,
@@ -285,7 +285,7 @@ func failures() map[string]struct {
 }
 
 // A rule that cannot be evaluated stays strict, even for a tool that would otherwise run: deny denies, ask asks, and run lifts nothing.
-func TestFailingRuleKeepsItsVerdict(t *testing.T) {
+func TestRules_AFailingOneKeepsItsVerdict(t *testing.T) {
 	t.Parallel()
 	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.WithDefaults()
 	write := jig.Tool{Name: "file.write", Permission: jig.PermissionWrite}.WithDefaults()
@@ -362,7 +362,7 @@ func TestRule_StopsWithItsContext(t *testing.T) {
 }
 
 // A reason is for people, so it is one line of limited length for any input. A failing reason does not change the verdict.
-func TestReasonsAreOneLine(t *testing.T) {
+func TestReasons_AreOneLine(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]string{
 		"${call.input.text}":    "policy p, rule a: # Hello World of \"lines\"",
@@ -383,7 +383,7 @@ func TestReasonsAreOneLine(t *testing.T) {
 }
 
 // Many calls may be ruled on at the same time.
-func TestRulesAreSharedSafely(t *testing.T) {
+func TestRules_AreSharedSafely(t *testing.T) {
 	t.Parallel()
 	rules := load(t, refunds)
 	q := jig.Session{Input: json.RawMessage(`{"flag":false}`), Principal: jig.Principal{ID: "ana", Groups: []string{"trainees"}}}
@@ -403,7 +403,7 @@ func TestRulesAreSharedSafely(t *testing.T) {
 	require.Equal(t, map[jig.Verdict]int{jig.VerdictAsk: 8 * 21, jig.VerdictDeny: 8 * 29}, verdicts)
 }
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompile_Refuses(t *testing.T) {
 	t.Parallel()
 	good := spec.PolicyRule{Name: "a", When: "true", Verdict: jig.VerdictAsk}
 	many := make([]spec.PolicyRule, spec.MaxPolicyRules+1)

@@ -28,7 +28,7 @@ func decided(t *testing.T, by policy.Tenant, tool jig.Tool) policy.Ruling {
 }
 
 // While a policy cannot be read, calls of all tools are held back: they neither run nor ask on the terms of the other rules.
-func TestUnreadablePolicyHoldsEveryCallBack(t *testing.T) {
+func TestUnreadablePolicy_HoldsEveryCallBack(t *testing.T) {
 	t.Parallel()
 	readable := load(t, "{kind: policy, name: mild, rules: [{name: all, when: true, verdict: run}]}")
 	tenant := policy.Tenant{
@@ -45,7 +45,7 @@ func TestUnreadablePolicyHoldsEveryCallBack(t *testing.T) {
 }
 
 // A policy that cannot be read can be replaced, on the terms of the owners and of the rules that can be read.
-func TestUnreadablePolicyCanBeReplaced(t *testing.T) {
+func TestUnreadablePolicy_CanBeReplaced(t *testing.T) {
 	t.Parallel()
 	owners := jig.Terms{NotRequester: true, Requirements: []jig.Requirement{{Rule: "owners", Quorum: 2}}}
 	tenant := policy.Tenant{
@@ -71,7 +71,7 @@ func TestTenantRule_StopsWithItsContext(t *testing.T) {
 }
 
 // The tools that register policies ask where a rule denies them, on the terms of the rules that ask.
-func TestNoPolicyLocksItsTenantOut(t *testing.T) {
+func TestTenant_IsNotLockedOutByAPolicy(t *testing.T) {
 	t.Parallel()
 	const two = "{kind: policy, name: two, rules: [{name: operators, when: true, verdict: ask, quorum: 2, approvers: {groups: [operations]}, expires: 1h}]}"
 	const fails = "{kind: policy, name: broken, rules: [{name: fails, when: input.x == 1, verdict: deny}]}"
@@ -88,7 +88,7 @@ func TestNoPolicyLocksItsTenantOut(t *testing.T) {
 	}
 }
 
-func TestOwnerTerms(t *testing.T) {
+func TestOwnerTerms_DependOnWhoIsListed(t *testing.T) {
 	t.Parallel()
 	people := func(ids ...string) []jig.Principal {
 		var list []jig.Principal
@@ -137,7 +137,7 @@ func TestOwnerTerms(t *testing.T) {
 }
 
 // Owners decide about operator tools, and rules can only add demands.
-func TestRulesOnlyAddToTheTermsOfOwners(t *testing.T) {
+func TestOwners_RulesOnlyAddToTheirTerms(t *testing.T) {
 	t.Parallel()
 	admins := jig.Requirement{Rule: "owners", Quorum: 2, Approvers: jig.Approvers{Groups: []string{"admins"}}}
 	owned := policy.Tenant{Owners: jig.Terms{NotRequester: true, Requirements: []jig.Requirement{admins}}}
@@ -179,7 +179,7 @@ func TestRulesOnlyAddToTheTermsOfOwners(t *testing.T) {
 }
 
 // If a tenant's document cannot be read, its owners are unknown, so the tools that they decide about are held back.
-func TestUnknownOwnersHoldOperatorToolsBack(t *testing.T) {
+func TestOwnerTerms_UnknownOwnersHoldOperatorToolsBack(t *testing.T) {
 	t.Parallel()
 	tenant := policy.Tenant{OwnersUnknown: errors.New("the document cannot be read")}
 	require.Equal(t, "the owners of the tenant cannot be read: the document cannot be read", decided(t, tenant, operatorTool("catalog.put")).Held)

@@ -38,7 +38,7 @@ rules:
 `
 
 // The terms of all documents' rules that ask are combined: requirements by name, the shortest times, the strictest outcome.
-func TestTermsOfAnApproval(t *testing.T) {
+func TestTerms_CombineAllRulesThatAsk(t *testing.T) {
 	t.Parallel()
 	rules := policy.NewSet(load(t, pay), load(t, abroad))
 	two := jig.Requirement{
@@ -78,7 +78,7 @@ func TestTermsOfAnApproval(t *testing.T) {
 
 // An ask rule that cannot be evaluated keeps its approvers, quorum, escalation and times, which are combined with those of other rules as
 // usual.
-func TestFailingRuleKeepsItsTerms(t *testing.T) {
+func TestTerms_OfAFailingRuleAreKept(t *testing.T) {
 	t.Parallel()
 	const two = `
 kind: policy
@@ -122,7 +122,7 @@ rules:
 }
 
 // A ruling says whether its verdict is the base verdict or comes from rules.
-func TestBaseSaysThatNoRuleAsked(t *testing.T) {
+func TestRuling_BaseSaysThatNoRuleAsked(t *testing.T) {
 	t.Parallel()
 	write, erase := jig.Tool{Name: "a.b"}.WithDefaults(), jig.Tool{Name: "a.b", Permission: jig.PermissionDestructive}.WithDefaults()
 	read := jig.Tool{Name: "a.b", Permission: jig.PermissionRead}.WithDefaults()

@@ -68,7 +68,7 @@ func TestClaim_Wait(t *testing.T) {
 	}
 }
 
-func TestDecide(t *testing.T) {
+func TestDecide_WaitsForTheLongestLimit(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	rate := ratelimit.Claim{Bucket: ratelimit.Bucket{Document: "apis", Limit: "hourly"}, Rate: 1, Period: time.Hour, Burst: 1, MaxWait: 10 * time.Minute}

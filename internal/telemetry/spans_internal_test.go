@@ -62,7 +62,7 @@ func work(ctx context.Context, t *testing.T, tracer *Tracer) {
 	tracer.SessionEnded(ctx, ledger.End{Tenant: "acme", SessionID: session.ID, Pass: 1, Status: jig.StatusFailed, Answer: "private", Error: failed})
 }
 
-func TestContent(t *testing.T) {
+func TestContent_IsLeftOutByDefault(t *testing.T) {
 	t.Parallel()
 	tracer, spans := recorded(false)
 	work(t.Context(), t, tracer)
@@ -81,7 +81,7 @@ func TestContent(t *testing.T) {
 }
 
 // All spans of a session are in one trace, whoever writes them, and a sampler keeps all of them or none.
-func TestSampling(t *testing.T) {
+func TestSampling_FollowsTheSession(t *testing.T) {
 	t.Parallel()
 	none, spans := recorded(false, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(0))))
 	work(t.Context(), t, none)
@@ -106,7 +106,7 @@ func TestSampling(t *testing.T) {
 }
 
 // What is no span counts as none.
-func TestParse(t *testing.T) {
+func TestParse_ReadsTraceparent(t *testing.T) {
 	t.Parallel()
 	valid := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	require.Equal(t, valid, format(parse(valid)))

@@ -23,7 +23,7 @@ func read(t *testing.T, env map[string]string) (telemetry.Settings, error) {
 	return telemetry.ReadSettings(&r), r.Err()
 }
 
-func TestSettings(t *testing.T) {
+func TestSettings_AreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env map[string]string
@@ -47,7 +47,7 @@ func TestSettings(t *testing.T) {
 }
 
 // Without a collector there is no tracer, nothing is added to Temporal's options, to the handler or to the model, and nothing is allocated.
-func TestOff(t *testing.T) { //nolint:paralleltest // AllocsPerRun wants no parallel tests
+func TestTracer_DoesNothingIfOff(t *testing.T) { //nolint:paralleltest // AllocsPerRun wants no parallel tests
 	tracer, err := telemetry.Start(t.Context(), telemetry.Settings{Content: true}, "jig-worker", slog.Default())
 	require.NoError(t, err)
 	require.Nil(t, tracer)

@@ -448,7 +448,7 @@ func TestAnswer_OfATool(t *testing.T) {
 	require.Equal(t, []budget.Record{{Pass: 7, CallID: "7.2/page", Model: "openai/gpt", Usage: b.usage}}, b.records)
 }
 
-func TestCharge(t *testing.T) {
+func TestCharge_SettlesAPricedTool(t *testing.T) {
 	t.Parallel()
 	b := newBank(head + "prices: {tools: [{tool: web.search, call: 0.4}]}\nlimits: [{name: all, level: tenant, cost: 1}, {name: tokens, level: tenant, tokens: 1}]")
 	m := b.meter()
