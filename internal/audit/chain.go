@@ -1,6 +1,10 @@
-// Package audit checks chains of audit rows, and reads and writes their exports. An export is JSON lines: a header, then one
-// [Row] per line. It can be checked without a server and without a database. The package must not depend on the source of
-// the rows.
+// Package audit checks chains of audit rows, and reads and writes their exports.
+//
+// The rows of a tenant form a chain: each contains the hash of the one before it, so that a changed, missing or added row is found. A
+// [Chain] checks rows one after another. Whoever notes down a [Head] can later prove that the chain before it has not been replaced.
+//
+// An export is JSON lines: a header, then one [Row] per line. It can be checked without a server and without a database. The package must
+// not depend on the source of the rows.
 package audit
 
 import (

@@ -1,5 +1,9 @@
-// Package budget holds the rules of budgets: prices, limits, and how much of them a call of a model or tool reserves. It does no I/O: the
-// store keeps the counters, and package meter reads the documents.
+// Package budget holds the rules of budgets: prices, limits, and how much of them a call of a model or tool reserves.
+//
+// Before a call, the most that it may use is reserved in each account that a limit counts. If it does not fit, the limit's rule applies: use
+// a cheaper model, ask a person, or stop. After the call, what it really used is charged. A reservation that nobody settles expires.
+//
+// The package does no I/O: the store keeps the counters, and package meter reads the documents.
 package budget
 
 import (

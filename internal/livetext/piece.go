@@ -1,6 +1,10 @@
-// Package livetext holds the texts that models are writing until they are stored: it keeps the latest part of each text, cuts it into pieces
-// for other processes, seals these pieces, and puts received pieces together again. It does no I/O. It must not know how pieces travel or
-// who follows a session.
+// Package livetext holds the texts that models are writing until they are stored.
+//
+// A [Board] keeps the latest part of the text of each session. A [Writer] adds text as it arrives. For followers on other processes, the
+// board cuts new text into pieces, a [Seal] encrypts them, and the board of the other process puts them together again. Pieces may be lost
+// or come late: each names its request and its offset, so a gap is noticed.
+//
+// The package does no I/O. It must not know how pieces travel or who follows a session.
 package livetext
 
 import (

@@ -1,5 +1,8 @@
 // Package meter asks models within the budgets of tenants: it reserves the most that a request may cost, asks the model, and charges what the
 // answer really used. It does the same for calls of tools that have a price.
+//
+// A book holds the prices and limits of a tenant's documents, compiled once per version. [Meter.Answer] is the entry for models,
+// [Meter.Charge] that for tools. A session that waits for room or for a person is paused, and [Meter.Resume] lets it continue.
 package meter
 
 import (
