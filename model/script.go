@@ -149,7 +149,7 @@ var letName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 
 // scriptCompiler collects all problems, so that they are reported together.
 type scriptCompiler struct {
-	env      *expr.Env
+	expr.Compiler
 	problems []expr.Problem
 }
 
@@ -158,7 +158,8 @@ func compileScript(env *expr.Env, raw json.RawMessage) (*plan, []expr.Problem) {
 	if err != nil {
 		return nil, []expr.Problem{{Path: jig.AsError(err).Field, Err: jig.AsError(err)}}
 	}
-	c := &scriptCompiler{env: env}
+	c := &scriptCompiler{}
+	c.Compiler = expr.Compiler{Env: env, Report: c.fail}
 	p := &plan{}
 	for i, rule := range script.Rules {
 		p.rules = append(p.rules, c.rule(rule, fmt.Sprintf("rules[%d]", i)))
@@ -172,10 +173,10 @@ func (c *scriptCompiler) fail(path string, err error) {
 
 func (c *scriptCompiler) rule(r scriptRule, path string) *plannedRule {
 	out := &plannedRule{
-		when:    c.program(r.When, expr.Bool, path+".when"),
-		forEach: c.program(r.ForEach, expr.List, path+".for_each"),
-		say:     c.template(r.Say, path+".say"),
-		answer:  c.template(r.Answer, path+".answer"),
+		when:    c.Program(path+".when", r.When, expr.Bool),
+		forEach: c.Program(path+".for_each", r.ForEach, expr.List),
+		say:     c.Template(path+".say", r.Say),
+		answer:  c.Template(path+".answer", r.Answer),
 	}
 	switch {
 	case len(r.Calls) == 0 && r.Answer == "":
@@ -195,7 +196,7 @@ func (c *scriptCompiler) rule(r scriptRule, path string) *plannedRule {
 		if let.Value == "" {
 			c.fail(at+".value", jig.Errorf(jig.CodeInvalidInput, "the value has no expression"))
 		}
-		out.let = append(out.let, plannedLet{name: let.Name, value: c.program(let.Value, expr.Any, at+".value"), path: at + ".value"})
+		out.let = append(out.let, plannedLet{name: let.Name, value: c.Program(at+".value", let.Value, expr.Any), path: at + ".value"})
 	}
 	for i, call := range r.Calls {
 		if call.ForEach != "" && r.ForEach != "" {
@@ -211,47 +212,19 @@ func (c *scriptCompiler) call(r callRule, path string) plannedCall {
 		c.fail(path+".tool", jig.Errorf(jig.CodeInvalidInput, "the call names no tool"))
 	}
 	out := plannedCall{
-		forEach: c.program(r.ForEach, expr.List, path+".for_each"), tool: c.template(r.Tool, path+".tool"), path: path,
+		forEach: c.Program(path+".for_each", r.ForEach, expr.List), tool: c.Template(path+".tool", r.Tool), path: path,
 	}
 	input := r.Input
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)
 	}
-	document, problems := c.env.Document(input)
-	for _, p := range problems {
-		c.problems = append(c.problems, expr.Problem{Path: expr.JoinPath(path+".input", p.Path), Err: p.Err})
-	}
-	out.input = document
+	out.input = c.Document(path+".input", input)
 	if out.tool != nil && out.tool.Constant() {
 		if err := jig.CheckToolName(r.Tool); err != nil && r.Tool != "" {
 			c.fail(path+".tool", err)
 		}
 	}
 	return out
-}
-
-func (c *scriptCompiler) program(source string, want expr.Type, path string) *expr.Program {
-	if source == "" {
-		return nil
-	}
-	p, err := c.env.CompileAs(source, want)
-	if err != nil {
-		c.fail(path, err)
-		return nil
-	}
-	return p
-}
-
-func (c *scriptCompiler) template(source, path string) *expr.Template {
-	if source == "" {
-		return nil
-	}
-	t, err := c.env.Template(source)
-	if err != nil {
-		c.fail(path, err)
-		return nil
-	}
-	return t
 }
 
 // at adds the path in the script at which an expression failed.

@@ -212,27 +212,21 @@ func (d *decoder) compileScript(s script) {
 		d.at("script", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return
 	}
-	c := compiler{decoder: d, env: env}
+	c := expr.Compiler{Env: env, Report: compiler{decoder: d, env: env}.report}
 	for i, rule := range s.Rules {
 		path := indexPath("script.rules", i)
-		c.expression(path+".when", rule.When, expr.Bool)
+		c.Program(path+".when", string(rule.When), expr.Bool)
 		for j, let := range rule.Let {
-			c.expression(indexPath(path+".let", j)+".value", let.Value, expr.Any)
+			c.Program(indexPath(path+".let", j)+".value", string(let.Value), expr.Any)
 		}
-		c.expression(path+".for_each", rule.ForEach, expr.List)
-		c.template(path+".say", rule.Say)
-		c.template(path+".answer", rule.Answer)
+		c.Program(path+".for_each", string(rule.ForEach), expr.List)
+		c.Template(path+".say", rule.Say)
+		c.Template(path+".answer", rule.Answer)
 		for j, call := range rule.Calls {
 			at := indexPath(path+".calls", j)
-			c.expression(at+".for_each", call.ForEach, expr.List)
-			c.template(at+".tool", call.Tool)
-			if len(call.Input) == 0 {
-				continue
-			}
-			_, problems := env.Document(call.Input)
-			for _, p := range problems {
-				c.report(expr.JoinPath(at+".input", p.Path), p.Err)
-			}
+			c.Program(at+".for_each", string(call.ForEach), expr.List)
+			c.Template(at+".tool", call.Tool)
+			c.Document(at+".input", call.Input)
 		}
 	}
 }
@@ -241,24 +235,6 @@ func (d *decoder) compileScript(s script) {
 type compiler struct {
 	*decoder
 	env *expr.Env
-}
-
-func (c compiler) expression(path string, source Expression, want expr.Type) {
-	if source == "" {
-		return
-	}
-	if _, err := c.env.CompileAs(string(source), want); err != nil {
-		c.report(path, err)
-	}
-}
-
-func (c compiler) template(path, source string) {
-	if source == "" {
-		return
-	}
-	if _, err := c.env.Template(source); err != nil {
-		c.report(path, err)
-	}
 }
 
 // report reports an error in the expression at a path. The message includes the position in the expression, because YAML folds

@@ -3,6 +3,7 @@
 package docpreview
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -31,47 +32,13 @@ func Compile(x spec.Execution) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{env: env}
-	program := &Program{title: c.template("title", p.Title), markdown: c.template("markdown", p.Markdown), changes: c.document("changes", p.Changes)}
+	var first error
+	c := expr.Compiler{Env: env, Report: func(at string, err error) { first = cmp.Or(first, fault(jig.CodeInvalidInput, at, err)) }}
+	program := &Program{title: c.Template("title", p.Title), markdown: c.Template("markdown", p.Markdown), changes: c.Document("changes", p.Changes)}
 	if p.Read != nil {
-		program.tool, program.input = p.Read.Tool, c.document("read.input", p.Read.Input)
+		program.tool, program.input = p.Read.Tool, c.Document("read.input", p.Read.Input)
 	}
-	return program, c.err
-}
-
-// compiler keeps the first error.
-type compiler struct {
-	env *expr.Env
-	err error
-}
-
-func (c *compiler) fail(at string, err error) {
-	if c.err == nil {
-		c.err = fault(jig.CodeInvalidInput, at, err)
-	}
-}
-
-// template compiles a template. It returns nil if the source is empty.
-func (c *compiler) template(at, source string) *expr.Template {
-	if source == "" {
-		return nil
-	}
-	t, err := c.env.Template(source)
-	if err != nil {
-		c.fail(at, err)
-	}
-	return t
-}
-
-func (c *compiler) document(at string, raw json.RawMessage) *expr.Document {
-	if len(raw) == 0 {
-		return nil
-	}
-	d, problems := c.env.Document(raw)
-	if len(problems) > 0 {
-		c.fail(at, problems[0].Err)
-	}
-	return d
+	return program, first
 }
 
 // Preview computes the preview of a call. read makes the call that the document asks for.

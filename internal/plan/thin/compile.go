@@ -1,7 +1,6 @@
 package thin
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -59,31 +58,32 @@ func compile(x spec.Execution) (*definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{env: env}
+	c := &compiler{}
+	c.Compiler = expr.Compiler{Env: env, Report: c.fail}
 	for i, e := range d.thin.Entities {
 		at := "entities[" + strconv.Itoa(i) + "]"
 		d.entities = append(d.entities, entityLookup{
-			ThinEntity: e, id: c.template(at+".id", e.ID), workspace: c.template(at+".workspace", e.Workspace),
+			ThinEntity: e, id: c.Template(at+".id", e.ID), workspace: c.Template(at+".workspace", e.Workspace),
 			at: placeOf(e.ID, "entities."+e.Name), workspaceAt: placeOf(e.Workspace, "entities."+e.Name+".workspace"),
 		})
 	}
 	for i, r := range d.thin.Requires {
 		at := "requires[" + strconv.Itoa(i) + "]"
 		d.requires = append(d.requires, requirement{
-			ThinRequirement: r, check: c.condition(at+".check", r.Check), message: c.template(at+".message", r.Message),
+			ThinRequirement: r, check: c.condition(at+".check", r.Check), message: c.Template(at+".message", r.Message),
 		})
 	}
 	if made := d.thin.Creates; made != nil {
-		d.title, d.key = c.template("creates.title", made.Title), c.template("creates.key", made.Key)
-		d.fields = c.document("creates.fields", made.Fields)
-		d.relations = c.document("creates.relations", made.Relations)
-		d.workspaces = c.document("creates.workspaces", made.Workspaces)
+		d.title, d.key = c.Template("creates.title", made.Title), c.Template("creates.key", made.Key)
+		d.fields = c.Document("creates.fields", made.Fields)
+		d.relations = c.Document("creates.relations", made.Relations)
+		d.workspaces = c.Document("creates.workspaces", made.Workspaces)
 	}
 	if d.thin.Starts != nil {
-		d.input = c.document("starts.input", d.thin.Starts.Input)
+		d.input = c.Document("starts.input", d.thin.Starts.Input)
 	}
-	c.env = links
-	d.url = c.template("url", d.thin.URL)
+	c.Env = links
+	d.url = c.Template("url", d.thin.URL)
 	if c.err == nil {
 		d.preview, c.err = docpreview.Compile(x)
 	}
@@ -92,7 +92,7 @@ func compile(x spec.Execution) (*definition, error) {
 
 // compiler keeps the first error.
 type compiler struct {
-	env *expr.Env
+	expr.Compiler
 	err error
 }
 
@@ -104,35 +104,12 @@ func (c *compiler) fail(at string, err error) {
 	}
 }
 
-// template compiles a template. It returns nil if the source is empty.
-func (c *compiler) template(at, source string) *expr.Template {
-	if source == "" {
-		return nil
-	}
-	t, err := c.env.Template(source)
-	if err != nil {
-		c.fail(at, err)
-	}
-	return t
-}
-
 func (c *compiler) condition(at, source string) *expr.Program {
-	p, err := c.env.CompileAs(source, expr.Bool)
+	p, err := c.Env.CompileAs(source, expr.Bool)
 	if err != nil {
 		c.fail(at, err)
 	}
 	return p
-}
-
-func (c *compiler) document(at string, raw json.RawMessage) *expr.Document {
-	if len(raw) == 0 {
-		return nil
-	}
-	d, problems := c.env.Document(raw)
-	if len(problems) > 0 {
-		c.fail(strings.TrimSuffix(at+"."+problems[0].Path, "."), problems[0].Err)
-	}
-	return d
 }
 
 // plainInput matches a template that is a single member of the input and nothing else.
