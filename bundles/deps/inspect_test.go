@@ -31,40 +31,40 @@ type inspected struct {
 	Licenses                          []struct{ SPDX string }
 }
 
-// shelf is a fake module cache with a working directory.
-type shelf struct {
+// modules is a fake module cache with a working directory.
+type modules struct {
 	t          *testing.T
 	cache, dir string
 }
 
-func newShelf(t *testing.T) shelf {
+func newModules(t *testing.T) modules {
 	t.Helper()
-	return shelf{t: t, cache: t.TempDir(), dir: t.TempDir()}
+	return modules{t: t, cache: t.TempDir(), dir: t.TempDir()}
 }
 
-func (s shelf) write(path, content string) {
+func (s modules) write(path, content string) {
 	s.t.Helper()
 	require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(s.t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // kept writes a file to the download folder of example.com/m.
-func (s shelf) kept(name, content string) {
+func (s modules) kept(name, content string) {
 	s.t.Helper()
 	s.write(filepath.Join(s.cache, "cache", "download", "example.com", "m", "@v", name), content)
 }
 
-func (s shelf) unpacked(version, file, content string) {
+func (s modules) unpacked(version, file, content string) {
 	s.t.Helper()
 	s.write(filepath.Join(s.cache, "example.com", "m@"+version, file), content)
 }
 
-func (s shelf) kit() *tooltest.Kit {
+func (s modules) kit() *tooltest.Kit {
 	s.t.Helper()
 	return tooltest.New(s.t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: s.dir}, ModCache: s.cache})...)
 }
 
-func (s shelf) inspect(version string, more object) (got inspected) {
+func (s modules) inspect(version string, more object) (got inspected) {
 	s.t.Helper()
 	in := object{"module": "example.com/m", "version": version}
 	for k, v := range more {
@@ -91,7 +91,7 @@ func zipped(t *testing.T, sizes ...int) string {
 
 func TestInspectFindsEveryFact(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newModules(t)
 	mit := text(t, "github.com/google/jsonschema-go@v0.4.3", "LICENSE")
 	s.unpacked("v1.1.0", "LICENSE", mit)
 	s.kept("list", "v1.1.0\nv1.0.0\nv1.2.0\nv1.3.0-rc.1\nv1.2.1\n")
@@ -121,7 +121,7 @@ func TestInspectFindsEveryFact(t *testing.T) {
 // Facts that the cache does not know are reported as missing, and nothing is made up.
 func TestInspectSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newModules(t)
 	s.unpacked("v1.1.0", "main.go", "package m")
 	got := s.inspect("v1.1.0", object{"as_of": "2024-03-31T00:00:00Z"})
 	require.Equal(t, []string{"licenses"}, got.Known, "it is known that there is no license file")
@@ -158,7 +158,7 @@ func TestInspect_Versions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShelf(t)
+			s := newModules(t)
 			s.kept(tc.version+".mod", "module example.com/m\n")
 			if tc.list != "" {
 				s.kept("list", tc.list)
@@ -181,7 +181,7 @@ func TestInspect_Versions(t *testing.T) {
 
 func TestInspectRefuses(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newModules(t)
 	s.unpacked("v1.0.0", "main.go", "package m")
 	s.write(filepath.Join(s.dir, "bad", "go.mod"), "module \"x")
 	for name, tc := range map[string]struct {

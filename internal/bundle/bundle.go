@@ -42,7 +42,7 @@ type Install struct {
 	// Over is the hash of the installed version that the new one was checked against; empty when none was installed. If another version is
 	// installed by now, nothing changes and the error has the reason [ReasonChanged].
 	Over string
-	// Shown is the [Shelf.State] that people were shown; empty if nobody was shown one. If it is another one by now, nothing changes and the
+	// Shown is the [Snapshot.State] that people were shown; empty if nobody was shown one. If it is another one by now, nothing changes and the
 	// error has the reason [ReasonPrecondition].
 	Shown string
 	// Replace allows the installation to overwrite documents of the bundle that the tenant has changed since. Otherwise the installation is

@@ -13,21 +13,21 @@ type Plan struct {
 	// being current. Given holds the documents that become or stay current and belong to another bundle from now on.
 	Put     []StoredDocument
 	Retired []DocumentVersion
-	Given   []Held
+	Given   []CurrentVersion
 	// Removed are the retired versions whose documents have no current version of the tenant any more.
 	Removed []DocumentVersion
 	// Kept are documents that the bundle no longer has, but that others brought, so they stay as they are.
-	Kept []Held
+	Kept []CurrentVersion
 }
 
 // Install plans the installation of a bundle. done reports that there is nothing to do: exactly this bundle is installed, and b.Replace is
 // not set or the tenant has replaced none of its documents. The errors are those of an installation.
-func (s *Shelf) Install(b Install) (p Plan, done bool, err error) {
+func (s *Snapshot) Install(b Install) (p Plan, done bool, err error) {
 	replaced := s.replaced(b)
 	if s.Before != nil && s.Before.Hash == b.Hash && (!b.Replace || len(replaced) == 0) {
 		return Plan{}, true, nil
 	}
-	if err := s.on(b.Shown); err != nil {
+	if err := s.checkShown(b.Shown); err != nil {
 		return Plan{}, false, err
 	}
 	if err := s.refuse(b, replaced); err != nil {
@@ -41,7 +41,7 @@ func (s *Shelf) Install(b Install) (p Plan, done bool, err error) {
 			}
 		}
 	}
-	p = s.giveUp(gone)
+	p = s.drop(gone)
 	for _, d := range b.Documents {
 		have, there := s.Current[d.Key()]
 		if there && have.Version == d.Version && have.Bundle != "" {
@@ -57,22 +57,22 @@ func (s *Shelf) Install(b Install) (p Plan, done bool, err error) {
 
 // Remove plans the removal of the bundle. shown is the state that people were shown; empty if nobody was. The error is NOT_FOUND if the
 // bundle is not installed, and CONFLICT if another one requires it.
-func (s *Shelf) Remove(shown string) (Plan, error) {
+func (s *Snapshot) Remove(shown string) (Plan, error) {
 	if s.Before == nil {
 		return Plan{}, jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", s.Name).WithField("name")
 	}
-	if err := s.on(shown); err != nil {
+	if err := s.checkShown(shown); err != nil {
 		return Plan{}, err
 	}
 	if needing := s.requiring(s.Name); len(needing) > 0 {
 		return Plan{}, jig.Errorf(jig.CodeConflict, "the bundle %q is required by %s", s.Name, strings.Join(needing, ", ")).WithField("name").
 			WithReason("bundle_required").WithHint("remove those first")
 	}
-	return s.giveUp(s.Before.Documents), nil
+	return s.drop(s.Before.Documents), nil
 }
 
 // Register plans the registration of the tenant's own documents. done reports that each of them is the tenant's own and current already.
-func (s *Shelf) Register(documents []StoredDocument, shown string) (p Plan, done bool, err error) {
+func (s *Snapshot) Register(documents []StoredDocument, shown string) (p Plan, done bool, err error) {
 	done = true
 	for _, d := range documents {
 		have, there := s.Current[d.Key()]
@@ -88,13 +88,13 @@ func (s *Shelf) Register(documents []StoredDocument, shown string) (p Plan, done
 	if done {
 		return Plan{}, true, nil
 	}
-	return p, false, s.on(shown)
+	return p, false, s.checkShown(shown)
 }
 
 // Withdraw plans the removal of the tenant's own documents. A document that a bundle has, too, goes back to the bundle's version. again
 // reports that an earlier attempt may have removed them: if none of them is the tenant's own, nothing happens. Otherwise the error is
 // NOT_FOUND if the tenant has no such document, and CONFLICT if it belongs to a bundle.
-func (s *Shelf) Withdraw(documents []Key, shown string, again bool) (p Plan, err error) {
+func (s *Snapshot) Withdraw(documents []Key, shown string, again bool) (p Plan, err error) {
 	own := func(key Key) bool {
 		have, there := s.Current[key]
 		return there && have.Bundle == ""
@@ -102,7 +102,7 @@ func (s *Shelf) Withdraw(documents []Key, shown string, again bool) (p Plan, err
 	if again && !slices.ContainsFunc(documents, own) {
 		return Plan{}, nil
 	}
-	if err := s.on(shown); err != nil {
+	if err := s.checkShown(shown); err != nil {
 		return Plan{}, err
 	}
 	for _, key := range documents {
@@ -114,21 +114,21 @@ func (s *Shelf) Withdraw(documents []Key, shown string, again bool) (p Plan, err
 			return Plan{}, jig.Errorf(jig.CodeConflict, "%s belongs to the bundle %s", key, have.Bundle).WithField("/documents").
 				WithReason("document_of_bundle").WithHint("remove the bundle with bundle.remove, or register a version of your own in its place")
 		}
-		heir, inherited := s.heir(key)
+		next, has := s.successor(key)
 		switch {
-		case !inherited:
+		case !has:
 			p.Removed, p.Retired = append(p.Removed, have.DocumentVersion), append(p.Retired, have.DocumentVersion)
-		case heir.Version != have.Version:
-			p.Given, p.Retired = append(p.Given, heir), append(p.Retired, have.DocumentVersion)
+		case next.Version != have.Version:
+			p.Given, p.Retired = append(p.Given, next), append(p.Retired, have.DocumentVersion)
 		default:
-			p.Given = append(p.Given, heir)
+			p.Given = append(p.Given, next)
 		}
 	}
 	return p, nil
 }
 
 // absent returns the error of a change that needs a document which the tenant does not have.
-func (s *Shelf) absent(key Key) error {
+func (s *Snapshot) absent(key Key) error {
 	e := jig.Errorf(jig.CodeNotFound, "the tenant has no document %s", key).WithField("/documents")
 	if _, shared := s.Shared[key]; shared {
 		return e.WithHint("the document belongs to all tenants; only the installation's operator can remove it")
@@ -137,12 +137,12 @@ func (s *Shelf) absent(key Key) error {
 }
 
 // replaced lists the documents of the installed bundle for which the tenant has put its own version, which installing b would overwrite.
-func (s *Shelf) replaced(b Install) []string {
+func (s *Snapshot) replaced(b Install) []string {
 	var list []string
 	for _, d := range b.Documents {
 		have, there := s.Current[d.Key()]
-		had := s.had(d.Key())
-		if there && have.Bundle == "" && had != "" && have.Version != had && have.Version != d.Version {
+		installed := s.installedVersion(d.Key())
+		if there && have.Bundle == "" && installed != "" && have.Version != installed && have.Version != d.Version {
 			list = append(list, d.Key().String())
 		}
 	}
@@ -150,7 +150,7 @@ func (s *Shelf) replaced(b Install) []string {
 }
 
 // taken lists the documents of b that exist in another version and belong to somebody else, each with its owner.
-func (s *Shelf) taken(b Install) []string {
+func (s *Snapshot) taken(b Install) []string {
 	var list []string
 	for _, d := range b.Documents {
 		key := d.Key()
@@ -165,7 +165,7 @@ func (s *Shelf) taken(b Install) []string {
 		switch {
 		case other >= 0:
 			list = append(list, key.String()+" (of the bundle "+s.Others[other].Name+")")
-		case there && have.Bundle == "" && s.had(key) == "":
+		case there && have.Bundle == "" && s.installedVersion(key) == "":
 			list = append(list, key.String()+" (the tenant's own)")
 		}
 	}
@@ -173,7 +173,7 @@ func (s *Shelf) taken(b Install) []string {
 }
 
 // refuse returns why a bundle cannot be installed; nil if it can.
-func (s *Shelf) refuse(b Install, replaced []string) error {
+func (s *Snapshot) refuse(b Install, replaced []string) error {
 	have := ""
 	if s.Before != nil {
 		have = s.Before.Hash
@@ -202,9 +202,9 @@ func (s *Shelf) refuse(b Install, replaced []string) error {
 	return nil
 }
 
-// giveUp plans what happens to documents that the bundle no longer has. A document that still belongs to the bundle passes to another
+// drop plans what happens to documents that the bundle no longer has. A document that still belongs to the bundle passes to another
 // bundle that also brought it. If no other bundle did, the document goes out of use.
-func (s *Shelf) giveUp(documents []DocumentVersion) (p Plan) {
+func (s *Snapshot) drop(documents []DocumentVersion) (p Plan) {
 	for _, d := range documents {
 		have, there := s.Current[d.Key()]
 		if !there {
@@ -214,12 +214,12 @@ func (s *Shelf) giveUp(documents []DocumentVersion) (p Plan) {
 			p.Kept = append(p.Kept, have)
 			continue
 		}
-		heir, inherited := s.heir(d.Key())
-		if heir.Version != have.Version {
+		next, has := s.successor(d.Key())
+		if next.Version != have.Version {
 			p.Retired = append(p.Retired, have.DocumentVersion)
 		}
-		if inherited {
-			p.Given = append(p.Given, heir)
+		if has {
+			p.Given = append(p.Given, next)
 		} else {
 			p.Removed = append(p.Removed, have.DocumentVersion)
 		}

@@ -65,7 +65,7 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Ins
 	}
 	var done bundle.Installed
 	err := db.transact(ctx, by.Tenant, func(t *tx) error {
-		s, err := t.shelf(ctx, b.Name, keysOf(b.Documents))
+		s, err := t.snapshot(ctx, b.Name, keysOf(b.Documents))
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (db *DB) RemoveBundle(
 		return bundle.Bundle{}, nil, err
 	}
 	err = db.transact(ctx, by.Tenant, func(t *tx) error {
-		s, err := t.shelf(ctx, text(name), nil)
+		s, err := t.snapshot(ctx, text(name), nil)
 		if err != nil {
 			return err
 		}
@@ -142,12 +142,12 @@ func (db *DB) RemoveBundle(
 	return gone, removed, nil
 }
 
-// Shelf reads what a change of a tenant's documents depends on: of the named bundle, or of documents that belong to none.
-func (db *DB) Shelf(ctx context.Context, tenant, name string, documents []bundle.Key) (*bundle.Shelf, error) {
-	var s *bundle.Shelf
+// DocumentSnapshot reads what a change of a tenant's documents depends on: of the named bundle, or of documents that belong to none.
+func (db *DB) DocumentSnapshot(ctx context.Context, tenant, name string, documents []bundle.Key) (*bundle.Snapshot, error) {
+	var s *bundle.Snapshot
 	err := db.transact(ctx, tenant, func(t *tx) (err error) {
 		t.queue("Beside", changesOf(tenant))
-		s, err = t.readShelf(ctx, text(name), documents, false)
+		s, err = t.readSnapshot(ctx, text(name), documents, false)
 		return err
 	})
 	return s, err
@@ -187,22 +187,22 @@ func checkDocuments(documents []bundle.StoredDocument) error {
 // changesOf is the name of the lock on a tenant's documents and bundles.
 func changesOf(tenant string) string { return "jig bundles " + tenant }
 
-// shelf reads and locks a tenant's bundles until the transaction ends: the named bundle, the others, and the owners of the documents that
+// snapshot reads and locks a tenant's bundles until the transaction ends: the named bundle, the others, and the owners of the documents that
 // change and of those that the named bundle has.
-func (t *tx) shelf(ctx context.Context, name string, documents []bundle.Key) (*bundle.Shelf, error) {
+func (t *tx) snapshot(ctx context.Context, name string, documents []bundle.Key) (*bundle.Snapshot, error) {
 	t.queue("TenantEnsure", t.tenant)
 	t.queue("Serialize", changesOf(t.tenant))
-	return t.readShelf(ctx, name, documents, true)
+	return t.readSnapshot(ctx, name, documents, true)
 }
 
-// readShelf reads a shelf. hold locks the tenant's current versions until the transaction ends.
-func (t *tx) readShelf(ctx context.Context, name string, documents []bundle.Key, hold bool) (*bundle.Shelf, error) {
+// readSnapshot reads a snapshot. hold locks the tenant's current versions until the transaction ends.
+func (t *tx) readSnapshot(ctx context.Context, name string, documents []bundle.Key, hold bool) (*bundle.Snapshot, error) {
 	var rows []bundleRow
 	list(t.queue("BundlesGet", t.tenant), &rows)
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
-	s := &bundle.Shelf{Name: name, Current: map[bundle.Key]bundle.Held{}, Shared: map[bundle.Key]bundle.DocumentVersion{}}
+	s := &bundle.Snapshot{Name: name, Current: map[bundle.Key]bundle.CurrentVersion{}, Shared: map[bundle.Key]bundle.DocumentVersion{}}
 	for _, b := range bundles(rows) {
 		if name == "" || b.Name != name {
 			s.Others = append(s.Others, b)
@@ -217,7 +217,7 @@ func (t *tx) readShelf(ctx context.Context, name string, documents []bundle.Key,
 	for i, key := range documents {
 		kinds[i], names[i] = key.Kind, key.Name
 	}
-	var held []bundle.Held
+	var held []bundle.CurrentVersion
 	var shared []bundle.DocumentVersion
 	if hold {
 		list(t.queue("DocumentsHold", t.tenant, kinds, names), &held)
@@ -272,7 +272,7 @@ func (t *tx) documents(by jig.Invocation, owner string, p bundle.Plan) {
 }
 
 // documentAudits returns the audit rows for the current versions that a plan changes.
-func documentAudits(by jig.Invocation, s *bundle.Shelf, p bundle.Plan) []audit.Entry {
+func documentAudits(by jig.Invocation, s *bundle.Snapshot, p bundle.Plan) []audit.Entry {
 	var rows []audit.Entry
 	change := func(d bundle.DocumentVersion) {
 		have, there := s.Current[d.Key()]

@@ -48,7 +48,7 @@ func (db *DB) RegisterDocuments(ctx context.Context, by jig.Invocation, r bundle
 		return err
 	}
 	return db.transact(ctx, by.Tenant, func(t *tx) error {
-		s, err := t.shelf(ctx, "", keysOf(r.Documents))
+		s, err := t.snapshot(ctx, "", keysOf(r.Documents))
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (db *DB) WithdrawDocuments(ctx context.Context, by jig.Invocation, document
 		return plan, err
 	}
 	err := db.transact(ctx, by.Tenant, func(t *tx) error {
-		s, err := t.shelf(ctx, "", documents)
+		s, err := t.snapshot(ctx, "", documents)
 		if err != nil {
 			return err
 		}

@@ -222,9 +222,9 @@ func TestTenants_AreSeparated(t *testing.T) {
 	require.Empty(t, bundleNames)
 	replaced := bundle.Key{Kind: "agent", Name: "secret"}
 	for tenant, want := range map[string]bool{w.tenant: true, thief: false} {
-		shelf, err := w.Shelf(ctx, tenant, "", []bundle.Key{replaced})
+		snapshot, err := w.DocumentSnapshot(ctx, tenant, "", []bundle.Key{replaced})
 		require.NoError(t, err)
-		_, seen := shelf.Seen(replaced)
+		_, seen := snapshot.Seen(replaced)
 		require.Equal(t, want, seen, "the document that a registration replaces is one of the tenant")
 	}
 	_, foreign, err := w.PendingApprovals(ctx, w.tenant, "", 1)

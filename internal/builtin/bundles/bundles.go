@@ -31,8 +31,8 @@ type Store interface {
 	// RemoveBundle takes a bundle's documents out of use, and returns it with the documents that no longer have a current version. It returns
 	// NOT_FOUND if the bundle is not installed, and CONFLICT if the tenant's documents are not in the state shown, unless that is empty.
 	RemoveBundle(ctx context.Context, by jig.Invocation, name, shown string) (gone bundle.Bundle, removed []bundle.DocumentVersion, err error)
-	// Shelf returns what a change of the named bundle and of the given documents depends on.
-	Shelf(ctx context.Context, tenant, name string, documents []bundle.Key) (*bundle.Shelf, error)
+	// DocumentSnapshot returns what a change of the named bundle and of the given documents depends on.
+	DocumentSnapshot(ctx context.Context, tenant, name string, documents []bundle.Key) (*bundle.Snapshot, error)
 	// Bundles returns the bundles installed for a tenant, sorted by name.
 	Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error)
 	// EntityCounts returns the number of a tenant's entities by type.

@@ -17,7 +17,7 @@ import (
 
 func TestInstall_IsIdempotentAndReportsChanges(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeStore{}
 	first, refused := s.install(t, "1.0.0", false, note, composition("notes.read", "file.read"))
 	require.Nil(t, refused)
 	require.True(t, first.Changed)
@@ -37,7 +37,7 @@ func TestInstall_IsIdempotentAndReportsChanges(t *testing.T) {
 
 func TestInstall_ReportsAllProblemsAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeStore{}
 	_, refused := s.install(t, "1.0.0", false,
 		composition("notes.read", "file.raed"), composition("acme.refusedA", "file.read"), composition("acme.refusedB", "file.read"))
 	require.NotNil(t, refused)
@@ -62,14 +62,14 @@ func TestInstall_ReportsAllProblemsAndChangesNothing(t *testing.T) {
 
 func TestInstall_KnowsTheBundlesOwnTools(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeStore{}
 	_, refused := s.install(t, "1.0.0", false, composition("notes.read", "notes.code"))
 	require.Nil(t, refused)
 }
 
 func TestUpgrade_IsCheckedAgainstTheNewState(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeStore{}
 	_, refused := s.install(t, "1.0.0", false, composition("notes.read", "file.read"), composition("notes.twice", "notes.read"))
 	require.Nil(t, refused)
 	_, refused = s.install(t, "1.1.0", false, composition("notes.twice", "notes.read"))
@@ -85,8 +85,8 @@ func TestUpgrade_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
-	base := func(entities int64) *shelf {
-		s := &shelf{types: map[string]entity.Type{"note": *old.EntityType()}, entities: map[string]int64{"note": entities}}
+	base := func(entities int64) *fakeStore {
+		s := &fakeStore{types: map[string]entity.Type{"note": *old.EntityType()}, entities: map[string]int64{"note": entities}}
 		_, refused := s.install(t, "1.0.0", false, note)
 		require.Nil(t, refused)
 		return s
@@ -129,7 +129,7 @@ func TestUpgrade_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 
 func TestDowngrade_NeedsReplace(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeStore{}
 	_, refused := s.install(t, "1.10.0", false, note)
 	require.Nil(t, refused)
 	_, refused = s.install(t, "1.9.0", false, note)
@@ -147,7 +147,7 @@ func TestInstall_NoticesNewEntities(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
-	s := &shelf{types: map[string]entity.Type{"note": *old.EntityType()}, entities: map[string]int64{}}
+	s := &fakeStore{types: map[string]entity.Type{"note": *old.EntityType()}, entities: map[string]int64{}}
 	_, refused := s.install(t, "1.0.0", false, note)
 	require.Nil(t, refused)
 	s.meanwhile = func() { s.entities["note"] = 1 }
@@ -159,7 +159,7 @@ func TestInstall_NoticesNewEntities(t *testing.T) {
 // If another version is installed between the check and the installation, the bundle is checked again, against that version.
 func TestInstall_ChecksAgain(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeStore{}
 	s.meanwhile = func() {
 		s.have = []bundle.Bundle{{Manifest: bundle.Manifest{Name: "notes", Version: "1.0.1"}, Hash: "other"}}
 	}
@@ -172,7 +172,7 @@ func TestInstall_ChecksAgain(t *testing.T) {
 
 func TestRemoveAndList(t *testing.T) {
 	t.Parallel()
-	s := &shelf{entities: map[string]int64{"note": 2, "other": 5}}
+	s := &fakeStore{entities: map[string]int64{"note": 2, "other": 5}}
 	_, refused := s.install(t, "1.0.0", false, note)
 	require.Nil(t, refused)
 	result := s.call(t, bundles.ListTool, 1, map[string]any{})

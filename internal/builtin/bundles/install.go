@@ -177,13 +177,13 @@ func (o Options) InstallShipped(ctx context.Context, documents Documents, by jig
 func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Install) (jig.Preview, error) {
 	b, problems := read(in)
 	stored := changes.Stored(b.Documents)
-	shelf, err := o.Store.Shelf(ctx, inv.Tenant, b.Manifest.Name, changes.Keys(stored))
+	snapshot, err := o.Store.DocumentSnapshot(ctx, inv.Tenant, b.Manifest.Name, changes.Keys(stored))
 	if err != nil {
 		return jig.Preview{}, err
 	}
 	var before bundle.Bundle
-	if shelf.Before != nil {
-		before = *shelf.Before
+	if snapshot.Before != nil {
+		before = *snapshot.Before
 	}
 	if _, err := o.check(ctx, inv.Tenant, b, problems, before); err != nil {
 		return jig.Preview{}, err
@@ -193,7 +193,7 @@ func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Inst
 			return jig.Preview{}, err
 		}
 	}
-	plan, _, err := shelf.Install(bundle.Install{Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: in.Replace, Documents: stored})
+	plan, _, err := snapshot.Install(bundle.Install{Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: in.Replace, Documents: stored})
 	if err != nil {
 		return jig.Preview{}, err
 	}
@@ -201,17 +201,17 @@ func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Inst
 	if before.Version != "" {
 		what = "Replaces " + b.Manifest.Name + " " + before.Version + " with " + b.Manifest.Version
 	}
-	return o.planned(ctx, inv.Tenant, shelf, plan, b.Documents).Preview(what)
+	return o.planned(ctx, inv.Tenant, snapshot, plan, b.Documents).Preview(what)
 }
 
 // previewRemove shows which documents are taken out of use, what guards less afterwards, and which other documents use them or the bundle's
 // tools.
 func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named) (jig.Preview, error) {
-	shelf, err := o.Store.Shelf(ctx, inv.Tenant, in.Name, nil)
+	snapshot, err := o.Store.DocumentSnapshot(ctx, inv.Tenant, in.Name, nil)
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	plan, err := shelf.Remove("")
+	plan, err := snapshot.Remove("")
 	if err != nil {
 		return jig.Preview{}, err
 	}
@@ -219,11 +219,11 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	planned := o.planned(ctx, inv.Tenant, shelf, plan, nil)
+	planned := o.planned(ctx, inv.Tenant, snapshot, plan, nil)
 	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known); err != nil {
 		return jig.Preview{}, err
 	}
-	p, err := planned.Preview("Removes " + in.Name + " " + shelf.Before.Version)
+	p, err := planned.Preview("Removes " + in.Name + " " + snapshot.Before.Version)
 	if err != nil {
 		return p, err
 	}
@@ -235,9 +235,9 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 }
 
 // planned returns a planned change with the documents and the function that its description needs.
-func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
+func (o Options) planned(ctx context.Context, tenant string, snapshot *bundle.Snapshot, plan bundle.Plan, docs []spec.Document) changes.Planned {
 	return changes.Planned{
-		Shelf: shelf, Plan: plan, Documents: docs,
+		Snapshot: snapshot, Plan: plan, Documents: docs,
 		Body: func(d bundle.DocumentVersion) ([]byte, error) {
 			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
 		},

@@ -20,7 +20,7 @@ rules:
 
 func TestPreviewInstall_ShowsEachDocument(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeStore{}
 	p := s.kit(t).Preview(bundles.InstallTool, files("1.0.0", false, note, careful))
 	require.Equal(t, "Installs notes 1.0.0: 2 added", p.Title, "%+v", p)
 	require.Contains(t, p.Precondition, "a tenant without the bundle notes (state ")
@@ -55,15 +55,15 @@ func TestPreviewInstall_ShowsEachDocument(t *testing.T) {
 // What was approved for one state of the documents is not done in another.
 func TestInstallAndRemove_CheckThePrecondition(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(s *shelf){
-		"another version": func(s *shelf) { s.have[0].Hash = "other" },
-		"a put":           func(s *shelf) { s.puts(t, careful+"# the tenant's own\n") },
-		"an equal put":    func(s *shelf) { s.puts(t, careful) },
+	for name, change := range map[string]func(s *fakeStore){
+		"another version": func(s *fakeStore) { s.have[0].Hash = "other" },
+		"a put":           func(s *fakeStore) { s.puts(t, careful+"# the tenant's own\n") },
+		"an equal put":    func(s *fakeStore) { s.puts(t, careful) },
 	} {
 		for tool, in := range map[string]any{
 			bundles.InstallTool: files("1.1.0", false, note), bundles.RemoveTool: bundles.Named{Name: "notes"},
 		} {
-			s := &shelf{}
+			s := &fakeStore{}
 			_, refused := s.install(t, "1.0.0", false, note, careful)
 			require.Nil(t, refused)
 			kit := s.kit(t)
@@ -83,7 +83,7 @@ func TestInstallAndRemove_CheckThePrecondition(t *testing.T) {
 
 func TestPreviewRemove_ShowsWhatGoesOutOfUse(t *testing.T) {
 	t.Parallel()
-	s := &shelf{entities: map[string]int64{"note": 2}}
+	s := &fakeStore{entities: map[string]int64{"note": 2}}
 	_, refused := s.install(t, "1.0.0", false, note, careful, composition("notes.read", "file.read"))
 	require.Nil(t, refused)
 	named := bundles.Named{Name: "notes"}
@@ -104,7 +104,7 @@ func TestPreviewRemove_ShowsWhatGoesOutOfUse(t *testing.T) {
 // A document that the tenant registered itself stays, even if it is equal to the bundle's, and so do its entities.
 func TestPreviewRemove_LeavesTheTenantsEqualDocument(t *testing.T) {
 	t.Parallel()
-	s := &shelf{entities: map[string]int64{"note": 1}}
+	s := &fakeStore{entities: map[string]int64{"note": 1}}
 	_, refused := s.install(t, "1.0.0", false, note, careful)
 	require.Nil(t, refused)
 	s.puts(t, note)

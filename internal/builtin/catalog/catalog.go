@@ -26,8 +26,8 @@ type Store interface {
 	// WithdrawDocuments takes documents of the call's tenant out of use, in one transaction, and returns what that changed. It returns CONFLICT
 	// if the tenant's documents are not in the state shown, unless that is empty.
 	WithdrawDocuments(ctx context.Context, by jig.Invocation, documents []bundle.Key, shown string) (bundle.Plan, error)
-	// Shelf returns what a change of documents depends on. The name of a bundle is empty for a tenant's own documents.
-	Shelf(ctx context.Context, tenant, bundle string, documents []bundle.Key) (*bundle.Shelf, error)
+	// DocumentSnapshot returns what a change of documents depends on. The name of a bundle is empty for a tenant's own documents.
+	DocumentSnapshot(ctx context.Context, tenant, bundle string, documents []bundle.Key) (*bundle.Snapshot, error)
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
 	// Installation returns the id of the installation.
@@ -127,24 +127,24 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 		return jig.Preview{}, err
 	}
 	stored := changes.Stored(c.docs)
-	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", changes.Keys(stored))
+	snapshot, err := o.Store.DocumentSnapshot(ctx, inv.Tenant, "", changes.Keys(stored))
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	if err := o.unchanged(shelf, replaced(c.docs, in)); err != nil {
+	if err := o.unchanged(snapshot, replaced(c.docs, in)); err != nil {
 		return jig.Preview{}, err
 	}
-	plan, _, err := shelf.Register(stored, "")
+	plan, _, err := snapshot.Register(stored, "")
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	return o.planned(ctx, inv.Tenant, shelf, plan, c.docs).Preview("Registers documents")
+	return o.planned(ctx, inv.Tenant, snapshot, plan, c.docs).Preview("Registers documents")
 }
 
 // planned returns a planned change with the documents and the function that its description needs.
-func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
+func (o Options) planned(ctx context.Context, tenant string, snapshot *bundle.Snapshot, plan bundle.Plan, docs []spec.Document) changes.Planned {
 	return changes.Planned{
-		Shelf: shelf, Plan: plan, Documents: docs,
+		Snapshot: snapshot, Plan: plan, Documents: docs,
 		Body: func(d bundle.DocumentVersion) ([]byte, error) {
 			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
 		},

@@ -18,9 +18,9 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-// shelf stores the documents that are put on it. It has one entity of the type "song".
-type shelf struct {
-	has    bundle.Shelf
+// fakeStore stores the documents that are put on it. It has one entity of the type "song".
+type fakeStore struct {
+	has    bundle.Snapshot
 	bodies map[bundle.DocumentVersion]string
 	// types are the facts that the last registration relied on.
 	types map[string]string
@@ -28,19 +28,19 @@ type shelf struct {
 	albums string
 	// known adds to the tenant's catalog.
 	known func(*spec.Catalog)
-	// late, unless nil, changes the shelf immediately before it changes.
+	// late, unless nil, changes the fakeStore immediately before it changes.
 	late func()
 }
 
-func newShelf() *shelf {
-	return &shelf{
-		has: bundle.Shelf{Current: map[bundle.Key]bundle.Held{}, Shared: map[bundle.Key]bundle.DocumentVersion{}}, bodies: map[bundle.DocumentVersion]string{},
+func newFakeStore() *fakeStore {
+	return &fakeStore{
+		has: bundle.Snapshot{Current: map[bundle.Key]bundle.CurrentVersion{}, Shared: map[bundle.Key]bundle.DocumentVersion{}}, bodies: map[bundle.DocumentVersion]string{},
 	}
 }
 
-func (*shelf) Installation() string { return "ins_1" }
+func (*fakeStore) Installation() string { return "ins_1" }
 
-func (s *shelf) RegisterDocuments(_ context.Context, _ jig.Invocation, r bundle.Register) error {
+func (s *fakeStore) RegisterDocuments(_ context.Context, _ jig.Invocation, r bundle.Register) error {
 	if s.late != nil {
 		s.late()
 	}
@@ -57,13 +57,13 @@ func (s *shelf) RegisterDocuments(_ context.Context, _ jig.Invocation, r bundle.
 		s.types[b.Type] = b.Version
 	}
 	for _, d := range r.Documents {
-		s.has.Current[d.Key()] = bundle.Held{DocumentVersion: d.DocumentVersion}
+		s.has.Current[d.Key()] = bundle.CurrentVersion{DocumentVersion: d.DocumentVersion}
 		s.bodies[d.DocumentVersion] = string(d.Body)
 	}
 	return nil
 }
 
-func (s *shelf) WithdrawDocuments(_ context.Context, by jig.Invocation, documents []bundle.Key, shown string) (bundle.Plan, error) {
+func (s *fakeStore) WithdrawDocuments(_ context.Context, by jig.Invocation, documents []bundle.Key, shown string) (bundle.Plan, error) {
 	if s.late != nil {
 		s.late()
 	}
@@ -80,7 +80,7 @@ func (s *shelf) WithdrawDocuments(_ context.Context, by jig.Invocation, document
 	return plan, nil
 }
 
-func (s *shelf) names() []string {
+func (s *fakeStore) names() []string {
 	names := []string{}
 	for key := range s.has.Current {
 		names = append(names, key.String())
@@ -89,11 +89,11 @@ func (s *shelf) names() []string {
 	return names
 }
 
-func (s *shelf) Shelf(context.Context, string, string, []bundle.Key) (*bundle.Shelf, error) {
+func (s *fakeStore) DocumentSnapshot(context.Context, string, string, []bundle.Key) (*bundle.Snapshot, error) {
 	return &s.has, nil
 }
 
-func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
+func (s *fakeStore) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	counts := []entity.Count{{Type: "song", Count: 1}}
 	if s.albums == "here" {
 		counts = append(counts, entity.Count{Type: "album", Count: 1})
@@ -101,7 +101,7 @@ func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	return counts, nil
 }
 
-func (s *shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {
+func (s *fakeStore) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {
 	var list []bundle.DocumentVersion
 	for key, held := range s.has.Current {
 		if key.Kind == kind {
@@ -112,7 +112,7 @@ func (s *shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.Do
 	return list, nil
 }
 
-func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]byte, error) {
+func (s *fakeStore) DocumentAt(_ context.Context, _, kind, name, version string) ([]byte, error) {
 	body, ok := s.bodies[bundle.DocumentVersion{Kind: kind, Name: name, Version: version}]
 	if !ok {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %s", kind, name)
@@ -120,8 +120,8 @@ func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]
 	return []byte(body), nil
 }
 
-// kit returns the tools over the shelf.
-func (s *shelf) kit(t *testing.T) *tooltest.Kit {
+// kit returns the tools over the fakeStore.
+func (s *fakeStore) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
 	kit := tooltest.New(t, catalog.Tools(catalog.Options{
 		Store: s,
@@ -148,7 +148,7 @@ func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 	return kit
 }
 
-func put(t *testing.T, s *shelf, documents ...catalog.File) jig.ToolResult {
+func put(t *testing.T, s *fakeStore, documents ...catalog.File) jig.ToolResult {
 	t.Helper()
 	return s.kit(t).Run(t.Context(), catalog.PutTool, catalog.Files{Documents: documents})
 }
@@ -165,7 +165,7 @@ steps:
 
 func TestPut_StoresValidDocuments(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good})
 	require.True(t, result.Success, "%+v", result.Error)
 	require.Equal(t, "registered acme.readIt", result.Summary)
@@ -174,7 +174,7 @@ func TestPut_StoresValidDocuments(t *testing.T) {
 
 func TestPut_StoresNothingThatIsRefused(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good},
 		catalog.File{Path: "refused.yaml", Body: strings.ReplaceAll(good, "acme.readIt", "acme.refused")})
 	require.False(t, result.Success)
@@ -183,7 +183,7 @@ func TestPut_StoresNothingThatIsRefused(t *testing.T) {
 
 func TestPut_ChecksAllDocumentsBeforeStoringAny(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	bad := `kind: composition
 name: acme.other
 description: Calls a tool that nobody has, and a composition of another name.
@@ -204,7 +204,7 @@ steps:
 
 func TestPut_RefusesBundleManifests(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "bundle.yaml", Body: "kind: bundle\nname: acme\nversion: 1.0.0\n"})
 	require.False(t, result.Success)
 	require.Contains(t, result.Error.Message, "jig bundle install")
@@ -222,7 +222,7 @@ fields:
 func TestPut_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 	t.Parallel()
 	narrower := strings.ReplaceAll(song, "seconds, type: number", "seconds, type: number, maximum: 600")
-	s := newShelf()
+	s := newFakeStore()
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "song.yaml", Body: narrower})
 	require.False(t, result.Success)
 	require.Equal(t, jig.CodeConflict, result.Error.Code)
@@ -243,7 +243,7 @@ func TestPut_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 func TestPut_ChecksAgainAfterNewEntities(t *testing.T) {
 	t.Parallel()
 	narrower := strings.ReplaceAll(strings.ReplaceAll(song, "name: song", "name: album"), "seconds, type: number", "seconds, type: number, maximum: 600")
-	s := newShelf()
+	s := newFakeStore()
 	s.albums = "come"
 	result := put(t, s, catalog.File{Path: "album.yaml", Body: narrower})
 	require.False(t, result.Success)
@@ -254,7 +254,7 @@ func TestPut_ChecksAgainAfterNewEntities(t *testing.T) {
 func TestPut_IsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	album := catalog.File{Path: "album.yaml", Body: strings.ReplaceAll(strings.ReplaceAll(song, "seconds, type: number", "seconds, type: number, maximum: 600"), "name: song", "name: album")}
-	s := newShelf()
+	s := newFakeStore()
 	s.albums = "come"
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, album)
 	require.False(t, result.Success)
@@ -264,7 +264,7 @@ func TestPut_IsAllOrNothing(t *testing.T) {
 
 func TestPreview_ShowsEachDocument(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	rule := "kind: policy\nname: shop\nrules:\n  - {name: never, when: \"tool.name == 'shop.purge'\", verdict: deny}\n"
 	require.True(t, put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "shop.yaml", Body: rule}).Success)
 	files := catalog.Files{Documents: []catalog.File{
@@ -286,7 +286,7 @@ const watching = "kind: policy\nname: shop\nrules:\n  - {name: never, when: \"to
 func TestPut_ChecksThePrecondition(t *testing.T) {
 	t.Parallel()
 	mine := catalog.Files{Documents: []catalog.File{{Path: "shop.yaml", Body: strings.Replace(watching, "deny", "ask", 1)}}}
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "shop.yaml", Body: watching}).Success)
 	kit := s.kit(t)
 	kit.Invocation.Precondition = kit.Preview(catalog.PutTool, mine).Precondition
@@ -305,7 +305,7 @@ func TestPut_ChecksThePrecondition(t *testing.T) {
 
 func TestRemove_TakesDocumentsOutOfUse(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "shop.yaml", Body: watching}, catalog.File{Path: "song.yaml", Body: song}).Success)
 	names := catalog.Names{Documents: []catalog.Named{{Kind: "policy", Name: "shop"}, {Kind: "entity_type", Name: "song"}}}
 	kit := s.kit(t)
@@ -355,7 +355,7 @@ steps:
 // The preview names the documents that stay and use one that is removed, and no problem that they have already.
 func TestPreviewRemove_NamesTheUsers(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	result := put(t, s,
 		catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "twice.yaml", Body: twice}, catalog.File{Path: "reader.md", Body: reader})
 	require.True(t, result.Success, "%+v", result.Error)
@@ -383,7 +383,7 @@ func TestPreviewRemove_NamesTheUsers(t *testing.T) {
 
 func TestRemove_LeavesWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "shop.yaml", Body: watching}).Success)
 	key := bundle.Key{Kind: "policy", Name: "shop"}
 	theirs := bundle.DocumentVersion{Kind: key.Kind, Name: key.Name, Version: "theirs"}
@@ -399,7 +399,7 @@ func TestRemove_LeavesWhatBelongsToOthers(t *testing.T) {
 	require.Equal(t, "document_of_bundle", refused.Reason)
 	require.Contains(t, refused.Hint, "bundle.remove")
 
-	s = newShelf()
+	s = newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "shop.yaml", Body: watching}).Success)
 	s.has.Shared[key], s.bodies[theirs] = theirs, strings.Replace(watching, "deny", "ask", 1)
 	require.Equal(t, "Removes documents: 1 changed; LOOSER in 1 way", s.kit(t).Preview(catalog.RemoveTool, named).Title, "the version of all tenants is back")

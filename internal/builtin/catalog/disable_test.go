@@ -13,7 +13,7 @@ import (
 
 func TestDisable_ChangesTheDocument(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople:\n  - {id: ana} # finance\n  - {id: flo}\n"}).Success)
 	kit := s.kit(t)
 	key := bundle.Key{Kind: "tenant", Name: "acme"}
@@ -42,7 +42,7 @@ func TestDisable_ChangesTheDocument(t *testing.T) {
 // A call without a precondition, such as one that ran unasked, must not undo a change that was made at the same time.
 func TestDisable_LosesNoOtherChange(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	document := "kind: tenant\nname: acme\npeople: [{id: ana}, {id: flo}]\n"
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: document}).Success)
 	s.late = func() {
@@ -56,12 +56,12 @@ func TestDisable_LosesNoOtherChange(t *testing.T) {
 
 func TestDisable_Refuses(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople: [{id: ana}]\n"}).Success)
 	kit := s.kit(t)
 	for _, in := range []catalog.Disabling{{Disabled: true}, {Person: "ana", Key: "k", Disabled: true}} {
 		require.Equal(t, jig.CodeInvalidInput, kit.Fail(catalog.DisableTool, in).Code)
 	}
 	require.Equal(t, jig.CodeNotFound, kit.Fail(catalog.DisableTool, catalog.Disabling{Key: "none", Disabled: true}).Code)
-	require.Contains(t, newShelf().kit(t).Fail(catalog.DisableTool, catalog.Disabling{Person: "ana", Disabled: true}).Message, "has no document")
+	require.Contains(t, newFakeStore().kit(t).Fail(catalog.DisableTool, catalog.Disabling{Person: "ana", Disabled: true}).Message, "has no document")
 }

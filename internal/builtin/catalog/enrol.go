@@ -53,11 +53,11 @@ func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment
 // changed returns the tenant's document after a change, to be stored only in place of the version that was changed.
 func (o Options) changed(ctx context.Context, tenant string, change func(document string, body []byte) ([]byte, error)) (Files, error) {
 	own := bundle.Key{Kind: spec.KindTenant.Stored(), Name: tenant}
-	shelf, err := o.Store.Shelf(ctx, tenant, "", []bundle.Key{own})
+	snapshot, err := o.Store.DocumentSnapshot(ctx, tenant, "", []bundle.Key{own})
 	if err != nil {
 		return Files{}, err
 	}
-	current, has := shelf.Current[own]
+	current, has := snapshot.Current[own]
 	if !has {
 		return Files{}, jig.Errorf(jig.CodeNotFound, "the tenant has no document, so it knows no people and no keys").WithHint("register a document of kind tenant: jig catalog add FILE")
 	}

@@ -37,7 +37,7 @@ func enrols(t *testing.T, signer token.Signer, installation, tenant, id, princip
 
 func TestEnrol_AddsTheKeyToTheDocument(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople:\n  - {id: ana} # finance\n  - {id: flo}\n"}).Success)
 	kit := s.kit(t)
 	kit.Invocation.Principal = jig.Principal{ID: "ana", Proof: jig.ProofVouched}
@@ -68,7 +68,7 @@ func TestEnrol_AddsTheKeyToTheDocument(t *testing.T) {
 // A key that somebody enrolled with a credential that somebody else made keeps that maker.
 func TestEnrol_KeepsTheMaker(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople: [{id: ben}, {id: carol}]\n"}).Success)
 	kit := s.kit(t)
 	kit.Invocation.Principal = jig.Principal{ID: "frank", Proof: jig.ProofVouched, Maker: "ben"}
@@ -83,7 +83,7 @@ func TestEnrol_KeepsTheMaker(t *testing.T) {
 
 func TestEnrol_RefusesKeysThatNobodyProved(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople: [{id: ana}, {id: flo}]\n"}).Success)
 	before := s.has.Current[bundle.Key{Kind: "tenant", Name: "acme"}].Version
 	mine, signer := enrolment(t, "mine", "ana")
@@ -116,7 +116,7 @@ func TestEnrol_RefusesKeysThatNobodyProved(t *testing.T) {
 		require.Contains(t, failed.Message+failed.Hint, row.says, name)
 		require.Equal(t, before, s.has.Current[bundle.Key{Kind: "tenant", Name: "acme"}].Version, name)
 	}
-	kit := newShelf().kit(t)
+	kit := newFakeStore().kit(t)
 	kit.Invocation.Principal = jig.Principal{ID: "ana", Proof: jig.ProofVouched}
 	require.Contains(t, kit.Fail(catalog.EnrolTool, mine).Message, "has no document")
 }

@@ -74,14 +74,14 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", keys)
+	snapshot, err := o.Store.DocumentSnapshot(ctx, inv.Tenant, "", keys)
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	if err := o.unchanged(shelf, removed(in)); err != nil {
+	if err := o.unchanged(snapshot, removed(in)); err != nil {
 		return jig.Preview{}, err
 	}
-	plan, err := shelf.Withdraw(keys, "", false)
+	plan, err := snapshot.Withdraw(keys, "", false)
 	if err != nil {
 		return jig.Preview{}, err
 	}
@@ -89,7 +89,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	planned := o.planned(ctx, inv.Tenant, shelf, plan, nil)
+	planned := o.planned(ctx, inv.Tenant, snapshot, plan, nil)
 	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known); err != nil {
 		return jig.Preview{}, err
 	}
@@ -168,9 +168,9 @@ func removed(in Names) (list []expected) {
 }
 
 // unchanged returns CONFLICT if the tenant sees another version of a document than the call expects.
-func (o Options) unchanged(shelf *bundle.Shelf, list []expected) error {
+func (o Options) unchanged(snapshot *bundle.Snapshot, list []expected) error {
 	for _, e := range list {
-		seen, _ := shelf.Seen(bundle.Key{Kind: spec.Kind(e.Kind).Stored(), Name: e.Name})
+		seen, _ := snapshot.Seen(bundle.Key{Kind: spec.Kind(e.Kind).Stored(), Name: e.Name})
 		if seen.Version != e.Version && seen.Version != e.becomes {
 			return jig.Errorf(jig.CodeConflict, "%s %s has changed: another version is current than the one that was looked at", e.Kind, e.Name).
 				WithField("version").WithReason(bundle.ReasonPrecondition).WithHint("read the document again, and repeat the change")
@@ -185,12 +185,12 @@ func (o Options) shown(ctx context.Context, inv jig.Invocation, keys []bundle.Ke
 	if inv.Precondition != "" || len(list) == 0 {
 		return inv.Precondition, nil
 	}
-	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", keys)
+	snapshot, err := o.Store.DocumentSnapshot(ctx, inv.Tenant, "", keys)
 	if err != nil {
 		return "", err
 	}
-	if err := o.unchanged(shelf, list); err != nil {
+	if err := o.unchanged(snapshot, list); err != nil {
 		return "", err
 	}
-	return shelf.State()
+	return snapshot.State()
 }

@@ -22,7 +22,7 @@ func versionOf(t *testing.T, body string) string {
 // A change that says what it replaces fails if the document has another version, when it is shown to people and when it runs.
 func TestPut_ReplacesOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	s, changed := newShelf(), strings.Replace(watching, "deny", "ask", 1)
+	s, changed := newFakeStore(), strings.Replace(watching, "deny", "ask", 1)
 	replacing := func(version string) catalog.Files {
 		return catalog.Files{Documents: []catalog.File{{Path: "shop.yaml", Body: changed, Replaces: &catalog.Named{Kind: "policy", Name: "shop", Version: version}}}}
 	}
@@ -48,7 +48,7 @@ func TestPut_ReplacesOnlyWhatWasSeen(t *testing.T) {
 
 func TestRemove_TakesOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	s := newShelf()
+	s := newFakeStore()
 	require.True(t, put(t, s, catalog.File{Path: "shop.yaml", Body: watching}).Success)
 	names := func(version string) catalog.Names {
 		return catalog.Names{Documents: []catalog.Named{{Kind: "policy", Name: "shop", Version: version}}}

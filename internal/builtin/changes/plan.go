@@ -33,8 +33,8 @@ func Keys(docs []bundle.StoredDocument) []bundle.Key {
 
 // Planned is a change of a tenant's documents that has been planned.
 type Planned struct {
-	Shelf *bundle.Shelf
-	Plan  bundle.Plan
+	Snapshot *bundle.Snapshot
+	Plan     bundle.Plan
 	// Documents are the documents of the call, if it has any.
 	Documents []spec.Document
 	// Users are the documents to look for uses of those removed; nil if the change removes none.
@@ -52,7 +52,7 @@ func (p Planned) Preview(what string) (jig.Preview, error) {
 	}
 	shown := list.Preview(what)
 	var err error
-	shown.Precondition, err = p.Shelf.State()
+	shown.Precondition, err = p.Snapshot.State()
 	return shown, err
 }
 
@@ -70,7 +70,7 @@ func (l *List) planned(p Planned) error {
 	}
 	gone := map[bundle.Key]bool{}
 	for _, d := range p.Plan.Removed {
-		if shared, there := p.Shelf.Shared[d.Key()]; there {
+		if shared, there := p.Snapshot.Shared[d.Key()]; there {
 			if err := l.give(p, shared, "all tenants have it"); err != nil {
 				return err
 			}
@@ -84,14 +84,14 @@ func (l *List) planned(p Planned) error {
 		gone[d.Key()] = true
 	}
 	if p.Users != nil {
-		l.breaks = p.Users.broken(gone, p.Shelf.Name)
+		l.breaks = p.Users.broken(gone, p.Snapshot.Name)
 	}
 	for _, h := range p.Plan.Kept {
 		why := "the tenant has registered it, too"
 		switch {
 		case h.Bundle != "":
 			why = "the bundle " + h.Bundle + " has it, too"
-		case p.Shelf.Before != nil && !slices.Contains(p.Shelf.Before.Documents, h.DocumentVersion):
+		case p.Snapshot.Before != nil && !slices.Contains(p.Snapshot.Before.Documents, h.DocumentVersion):
 			why = "the tenant has a version of its own"
 		}
 		body, err := p.Body(h.DocumentVersion)
@@ -106,7 +106,7 @@ func (l *List) planned(p Planned) error {
 // put adds a document of the call. If the plan leaves the tenant's version in place, the document changes nothing.
 func (l *List) put(p Planned, doc spec.Document) error {
 	key := bundle.Key{Kind: doc.Kind.Stored(), Name: doc.Name}
-	seen, there := p.Shelf.Seen(key)
+	seen, there := p.Snapshot.Seen(key)
 	if !there {
 		l.Put(doc, nil)
 		return nil
@@ -135,7 +135,7 @@ func (l *List) give(p Planned, after bundle.DocumentVersion, same string) error 
 	if err != nil {
 		return err
 	}
-	if before := p.Shelf.Current[after.Key()].DocumentVersion; before != after {
+	if before := p.Snapshot.Current[after.Key()].DocumentVersion; before != after {
 		old, err := p.Body(before)
 		if err != nil {
 			return err

@@ -34,7 +34,7 @@ func FuzzAnswer(f *testing.F) {
 	fits, err := schema.NewCompiler(schema.Options{}).Compile([]byte(titled))
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, text string) {
-		kit := tooltest.New(t, prompt.Tools(prompt.Options{Model: parrot(text), Skills: shelf{}})...)
+		kit := tooltest.New(t, prompt.Tools(prompt.Options{Model: parrot(text), Skills: skills{}})...)
 		result := kit.Run(t.Context(), "prompt.direct", ask("openai/m"))
 		if !result.Success {
 			require.Equal(t, jig.CodeInvalidOutput, result.Error.Code, result.Error)
@@ -52,7 +52,7 @@ func FuzzAnswer(f *testing.F) {
 func TestHostileAnswer(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"[1,", "{name}", "[", "{\"a\":", "```\n", "{ ", "[x](y)", "{}"} {
-		kit := tooltest.New(t, prompt.Tools(prompt.Options{Model: parrot(strings.Repeat(piece, 200_000)), Skills: shelf{}})...)
+		kit := tooltest.New(t, prompt.Tools(prompt.Options{Model: parrot(strings.Repeat(piece, 200_000)), Skills: skills{}})...)
 		e := kit.Fail("prompt.direct", ask("openai/m"))
 		require.Equal(t, jig.CodeInvalidOutput, e.Code, piece)
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-// shelf holds skills by tenant/name.
-type shelf map[string]spec.Skill
+// skills holds skills by tenant/name.
+type skills map[string]spec.Skill
 
-func (s shelf) Skill(_ context.Context, tenant, name string) (spec.Skill, error) {
+func (s skills) Skill(_ context.Context, tenant, name string) (spec.Skill, error) {
 	if skill, ok := s[tenant+"/"+name]; ok {
 		return skill, nil
 	}
@@ -45,7 +45,7 @@ func kitOver(t *testing.T, s *modeltest.Server, change ...func(*prompt.Options))
 			Anthropic: model.Provider{APIKey: "sk-ant-secret", BaseURL: s.URL},
 			OpenAI:    model.Provider{APIKey: "sk-secret", BaseURL: s.OpenAIURL()},
 		}),
-		Skills: shelf{},
+		Skills: skills{},
 	}
 	for _, c := range change {
 		c(&options)
@@ -375,7 +375,7 @@ func TestAnswersWithoutText_Fail(t *testing.T) {
 	bothProviders(t, func(t *testing.T, name string) {
 		t.Helper()
 		s := modeltest.New(t, modeltest.Text(""), modeltest.Calls(modeltest.Call{Name: "test__echo", Args: "{}"}))
-		registry, err := tools.NewRegistry(prompt.Tools(prompt.Options{Skills: shelf{}, Model: model.NewRouter(model.Settings{
+		registry, err := tools.NewRegistry(prompt.Tools(prompt.Options{Skills: skills{}, Model: model.NewRouter(model.Settings{
 			Anthropic: model.Provider{BaseURL: s.URL}, OpenAI: model.Provider{BaseURL: s.OpenAIURL()},
 		})})...)
 		require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 )
 
 func withSkill(skill spec.Skill) func(*prompt.Options) {
-	return func(o *prompt.Options) { o.Skills = shelf{"default/" + skill.Name: skill} }
+	return func(o *prompt.Options) { o.Skills = skills{"default/" + skill.Name: skill} }
 }
 
 func TestSkill(t *testing.T) {

@@ -18,24 +18,24 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-// shelf stores the bundles of one tenant.
-type shelf struct {
+// fakeStore stores the bundles of one tenant.
+type fakeStore struct {
 	have     []bundle.Bundle
 	types    map[string]entity.Type
 	entities map[string]int64
 	asked    []bundle.Install
 	// current are the documents in use, and bodies all versions. Installations add theirs.
-	current map[bundle.Key]bundle.Held
+	current map[bundle.Key]bundle.CurrentVersion
 	bodies  map[bundle.DocumentVersion]string
 	// meanwhile is called once, at the beginning of the next installation.
 	meanwhile func()
 }
 
-func (s *shelf) Shelf(_ context.Context, _, name string, _ []bundle.Key) (*bundle.Shelf, error) {
+func (s *fakeStore) DocumentSnapshot(_ context.Context, _, name string, _ []bundle.Key) (*bundle.Snapshot, error) {
 	if s.current == nil {
-		s.current, s.bodies = map[bundle.Key]bundle.Held{}, map[bundle.DocumentVersion]string{}
+		s.current, s.bodies = map[bundle.Key]bundle.CurrentVersion{}, map[bundle.DocumentVersion]string{}
 	}
-	has := &bundle.Shelf{Name: name, Current: maps.Clone(s.current)}
+	has := &bundle.Snapshot{Name: name, Current: maps.Clone(s.current)}
 	for _, b := range s.have {
 		if b.Name == name {
 			has.Before = &b
@@ -47,7 +47,7 @@ func (s *shelf) Shelf(_ context.Context, _, name string, _ []bundle.Key) (*bundl
 }
 
 // apply changes the documents as the store does.
-func (s *shelf) apply(owner string, p bundle.Plan) {
+func (s *fakeStore) apply(owner string, p bundle.Plan) {
 	for _, d := range p.Retired {
 		delete(s.current, d.Key())
 	}
@@ -59,26 +59,26 @@ func (s *shelf) apply(owner string, p bundle.Plan) {
 	}
 }
 
-func (s *shelf) put(owner string, d bundle.StoredDocument) {
-	s.current[d.Key()] = bundle.Held{DocumentVersion: d.DocumentVersion, Bundle: owner}
+func (s *fakeStore) put(owner string, d bundle.StoredDocument) {
+	s.current[d.Key()] = bundle.CurrentVersion{DocumentVersion: d.DocumentVersion, Bundle: owner}
 	s.bodies[d.DocumentVersion] = string(d.Body)
 }
 
 // puts makes a document the tenant's own.
-func (s *shelf) puts(t *testing.T, body string) {
+func (s *fakeStore) puts(t *testing.T, body string) {
 	t.Helper()
 	doc, problems := spec.Load("own.yaml", []byte(body))
 	require.Empty(t, problems)
 	s.put("", bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body})
 }
 
-func (s *shelf) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
+func (s *fakeStore) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
 	s.asked = append(s.asked, b)
 	if s.meanwhile != nil {
 		s.meanwhile()
 		s.meanwhile = nil
 	}
-	has, err := s.Shelf(ctx, by.Tenant, b.Name, nil)
+	has, err := s.DocumentSnapshot(ctx, by.Tenant, b.Name, nil)
 	if err != nil {
 		return bundle.Installed{}, err
 	}
@@ -107,12 +107,12 @@ func (s *shelf) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.I
 	return bundle.Installed{Bundle: now, Before: before.Version, Changed: true, Removed: plan.Removed}, nil
 }
 
-func (s *shelf) RemoveBundle(ctx context.Context, by jig.Invocation, name, shown string) (gone bundle.Bundle, removed []bundle.DocumentVersion, err error) {
+func (s *fakeStore) RemoveBundle(ctx context.Context, by jig.Invocation, name, shown string) (gone bundle.Bundle, removed []bundle.DocumentVersion, err error) {
 	if s.meanwhile != nil {
 		s.meanwhile()
 		s.meanwhile = nil
 	}
-	has, err := s.Shelf(ctx, by.Tenant, name, nil)
+	has, err := s.DocumentSnapshot(ctx, by.Tenant, name, nil)
 	if err != nil {
 		return gone, nil, err
 	}
@@ -125,11 +125,11 @@ func (s *shelf) RemoveBundle(ctx context.Context, by jig.Invocation, name, shown
 	return *has.Before, plan.Removed, nil
 }
 
-func (s *shelf) Bundles(context.Context, string) ([]bundle.Bundle, error) {
+func (s *fakeStore) Bundles(context.Context, string) ([]bundle.Bundle, error) {
 	return slices.Clone(s.have), nil
 }
 
-func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
+func (s *fakeStore) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	var list []entity.Count
 	for name, n := range s.entities {
 		list = append(list, entity.Count{Type: name, Count: n})
@@ -137,7 +137,7 @@ func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	return list, nil
 }
 
-func (s *shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {
+func (s *fakeStore) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {
 	var list []bundle.DocumentVersion
 	for key, held := range s.current {
 		if key.Kind == kind {
@@ -148,7 +148,7 @@ func (s *shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.Do
 	return list, nil
 }
 
-func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]byte, error) {
+func (s *fakeStore) DocumentAt(_ context.Context, _, kind, name, version string) ([]byte, error) {
 	body, ok := s.bodies[bundle.DocumentVersion{Kind: kind, Name: name, Version: version}]
 	if !ok {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %s", kind, name)
@@ -156,8 +156,8 @@ func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]
 	return []byte(body), nil
 }
 
-// kit returns the tools over the shelf.
-func (s *shelf) kit(t *testing.T) *tooltest.Kit {
+// kit returns the tools over the fakeStore.
+func (s *fakeStore) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
 	kit := tooltest.New(t, bundles.Tools(bundles.Options{
 		Store: s,
@@ -192,7 +192,7 @@ func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 }
 
 // call runs one of the tools.
-func (s *shelf) call(t *testing.T, tool string, attempt int, input any) jig.ToolResult {
+func (s *fakeStore) call(t *testing.T, tool string, attempt int, input any) jig.ToolResult {
 	t.Helper()
 	kit := s.kit(t)
 	kit.Invocation.Attempt = attempt
@@ -211,7 +211,7 @@ func files(version string, replace bool, documents ...string) bundles.Install {
 }
 
 // install installs a bundle with the given manifest version and documents.
-func (s *shelf) install(t *testing.T, version string, replace bool, documents ...string) (bundles.Installed, *jig.Error) {
+func (s *fakeStore) install(t *testing.T, version string, replace bool, documents ...string) (bundles.Installed, *jig.Error) {
 	t.Helper()
 	result := s.call(t, bundles.InstallTool, 1, files(version, replace, documents...))
 	if !result.Success {

@@ -26,15 +26,15 @@ func (k Key) Compare(other Key) int {
 // Key returns the document's kind and name.
 func (d DocumentVersion) Key() Key { return Key{d.Kind, d.Name} }
 
-// Held is the current version of a document and the bundle that made it current; Bundle is empty for the tenant's own version.
-type Held struct {
+// CurrentVersion is the current version of a document and the bundle that made it current; Bundle is empty for the tenant's own version.
+type CurrentVersion struct {
 	DocumentVersion
 	Bundle string `json:"bundle"`
 }
 
-// Shelf holds what a tenant has before a change of its documents: its bundles, and the current versions of the documents that the change is
+// Snapshot is what a tenant has before a change of its documents: its bundles, and the current versions of the documents that the change is
 // about.
-type Shelf struct {
+type Snapshot struct {
 	// Name names the bundle that changes. It is empty if the tenant changes documents of its own. Before is the bundle's installed version, or nil
 	// if it is not installed.
 	Name   string
@@ -42,13 +42,13 @@ type Shelf struct {
 	// Others are the tenant's other bundles, sorted by name.
 	Others []Bundle
 	// Current holds the tenant's current versions.
-	Current map[Key]Held
+	Current map[Key]CurrentVersion
 	// Shared holds the current versions of all tenants, which the tenant sees as long as it has none of its own.
 	Shared map[Key]DocumentVersion
 }
 
 // Seen returns the version of a document that the tenant sees; false if there is none.
-func (s *Shelf) Seen(key Key) (DocumentVersion, bool) {
+func (s *Snapshot) Seen(key Key) (DocumentVersion, bool) {
 	if have, there := s.Current[key]; there {
 		return have.DocumentVersion, true
 	}
@@ -56,17 +56,17 @@ func (s *Shelf) Seen(key Key) (DocumentVersion, bool) {
 	return shared, there
 }
 
-// State names everything on the shelf that decides what a change does. It is the precondition of previews: equal states mean that the same
+// State names everything in the snapshot that decides what a change does. It is the precondition of previews: equal states mean that the same
 // change has the same effect.
-func (s *Shelf) State() (string, error) {
+func (s *Snapshot) State() (string, error) {
 	type claim struct{ Bundle, Kind, Name, Version string }
 	var all struct {
 		Before  string
-		Current []Held
+		Current []CurrentVersion
 		Shared  []DocumentVersion
 		Claims  []claim
 	}
-	all.Current = slices.SortedFunc(maps.Values(s.Current), func(a, b Held) int { return a.Key().Compare(b.Key()) })
+	all.Current = slices.SortedFunc(maps.Values(s.Current), func(a, b CurrentVersion) int { return a.Key().Compare(b.Key()) })
 	all.Shared = slices.SortedFunc(maps.Values(s.Shared), func(a, b DocumentVersion) int { return a.Key().Compare(b.Key()) })
 	for _, other := range s.Others {
 		for _, d := range other.Documents {
@@ -91,8 +91,8 @@ func (s *Shelf) State() (string, error) {
 	return what + " (state " + hex.EncodeToString(sum[:]) + ")", nil
 }
 
-// on returns CONFLICT if people were shown a change of another state. An empty state means that nobody was shown one.
-func (s *Shelf) on(shown string) error {
+// checkShown returns CONFLICT if people were shown a change of another state. An empty state means that nobody was shown one.
+func (s *Snapshot) checkShown(shown string) error {
 	if shown == "" {
 		return nil
 	}
@@ -103,8 +103,8 @@ func (s *Shelf) on(shown string) error {
 	return jig.Errorf(jig.CodeConflict, "people approved a change of %s, and now it is %s", shown, now).WithReason(ReasonPrecondition).WithHint("call again")
 }
 
-// had returns the version of a document that the installed bundle brought; "" if it has no such document.
-func (s *Shelf) had(key Key) string {
+// installedVersion returns the version of a document that the installed bundle brought; "" if it has no such document.
+func (s *Snapshot) installedVersion(key Key) string {
 	if s.Before == nil {
 		return ""
 	}
@@ -121,18 +121,18 @@ func (b Bundle) versionOf(key Key) string {
 	return ""
 }
 
-// heir returns the version of a document that another bundle has, and that bundle; false if there is none.
-func (s *Shelf) heir(key Key) (Held, bool) {
+// successor returns the version of a document that another bundle has, and that bundle; false if there is none.
+func (s *Snapshot) successor(key Key) (CurrentVersion, bool) {
 	for _, o := range s.Others {
 		if v := o.versionOf(key); v != "" {
-			return Held{DocumentVersion: DocumentVersion{Kind: key.Kind, Name: key.Name, Version: v}, Bundle: o.Name}, true
+			return CurrentVersion{DocumentVersion: DocumentVersion{Kind: key.Kind, Name: key.Name, Version: v}, Bundle: o.Name}, true
 		}
 	}
-	return Held{}, false
+	return CurrentVersion{}, false
 }
 
 // requiring lists the other bundles that require the named one.
-func (s *Shelf) requiring(name string) []string {
+func (s *Snapshot) requiring(name string) []string {
 	var list []string
 	for _, o := range s.Others {
 		if slices.Contains(o.Requires, name) {
