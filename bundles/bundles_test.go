@@ -36,7 +36,7 @@ func documents(t *testing.T) []spec.Document {
 	return docs
 }
 
-func TestAgents(t *testing.T) {
+func TestBundles_AgentsAreUsable(t *testing.T) {
 	t.Parallel()
 	agents := documents(t)
 	names := make([]string, 0, len(agents))
@@ -53,7 +53,7 @@ func TestAgents(t *testing.T) {
 }
 
 // Users copy what ships, so it must not cause even a warning, with only the tools that ship.
-func TestShippedDocumentsAreValid(t *testing.T) {
+func TestBundles_DocumentsAreValid(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
 	registry, err := tools.NewRegistry(slices.Concat(
@@ -73,7 +73,7 @@ func TestShippedDocumentsAreValid(t *testing.T) {
 	require.Empty(t, spec.Advise(docs, catalog))
 }
 
-func TestBundlesAreComplete(t *testing.T) {
+func TestBundles_AreComplete(t *testing.T) {
 	t.Parallel()
 	list, err := bundles.Bundles()
 	require.NoError(t, err)

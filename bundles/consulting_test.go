@@ -39,7 +39,7 @@ func TestConsultingBundle_IsComplete(t *testing.T) {
 
 // The summary has seven tasks in three layers: the records and what they add up to, the text, and the check of its claims. Each task fills
 // one field.
-func TestExecutiveSummaryIsLayered(t *testing.T) {
+func TestConsulting_ExecutiveSummaryIsLayered(t *testing.T) {
 	t.Parallel()
 	var summary *entity.Type
 	for _, doc := range theBundle(t, "consulting").Documents {

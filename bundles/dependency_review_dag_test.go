@@ -49,7 +49,7 @@ func TestDependencyReviewBundle_IsComplete(t *testing.T) {
 
 // The tasks of a review form three layers: nothing is written before the facts are known, and nothing is reported before the text was
 // checked.
-func TestReviewIsLayered(t *testing.T) {
+func TestDependencyReview_TasksAreLayered(t *testing.T) {
 	t.Parallel()
 	var review *entity.Type
 	for _, doc := range theBundle(t, "dependency-review").Documents {

@@ -143,7 +143,7 @@ func written(input map[string]any) (jig.CallStatus, jig.ToolResult) {
 	return succeeded(fmt.Sprintf(`{"path": %q, "bytes": 7, "created": true}`, input["path"]))
 }
 
-func TestDependencyReviewReport(t *testing.T) {
+func TestDependencyReview_WritesAReport(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, `{"path": "go.mod", "report": "out/report.md"}`)
 	answer := s.run()
@@ -162,14 +162,14 @@ func TestDependencyReviewReport(t *testing.T) {
 		"example.com/gpl, example.com/gone, example.com/none.\n\nThe report is in out/report.md.", answer)
 }
 
-func TestDependencyReviewDefaults(t *testing.T) {
+func TestDependencyReview_HasDefaults(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, `{}`)
 	require.Contains(t, s.run(), "reports/dependency-review.md")
 	require.JSONEq(t, `{"path": "go.mod"}`, string(s.calls("deps.list")[0].Input))
 }
 
-func TestDependencyReviewNotWritten(t *testing.T) {
+func TestDependencyReview_SaysThatNothingWasWritten(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status  jig.CallStatus
@@ -194,7 +194,7 @@ func TestDependencyReviewNotWritten(t *testing.T) {
 	}
 }
 
-func TestDependencyReviewListFails(t *testing.T) {
+func TestDependencyReview_SaysThatTheListFailed(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, `{"path": "gone/go.mod"}`)
 	s.answers["deps.list"] = func(map[string]any) (jig.CallStatus, jig.ToolResult) {
@@ -206,7 +206,7 @@ func TestDependencyReviewListFails(t *testing.T) {
 	require.Len(t, s.exchanges, 2)
 }
 
-func TestDependencyReviewNoDirectModules(t *testing.T) {
+func TestDependencyReview_ReportsNoDirectModules(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, `{}`)
 	s.answers["deps.list"] = func(map[string]any) (jig.CallStatus, jig.ToolResult) {
@@ -216,7 +216,7 @@ func TestDependencyReviewNoDirectModules(t *testing.T) {
 	require.Contains(t, s.report(), "Nothing: every direct module has a permissive licence (risk class low).")
 }
 
-func TestDependencyReviewMessageAfterTheEnd(t *testing.T) {
+func TestDependencyReview_AnswersAMessageAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, `{}`)
 	s.run()

@@ -22,7 +22,7 @@ import (
 )
 
 // The tools that ship with the product have careful descriptions, so any advice on them is a false alarm.
-func TestAdviseIsSilentOnTheBuiltInTools(t *testing.T) {
+func TestAdvise_IsSilentOnTheBuiltInTools(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(slices.Concat(
 		file.Tools(file.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
@@ -36,7 +36,7 @@ func TestAdviseIsSilentOnTheBuiltInTools(t *testing.T) {
 // adviceCase is a tool's description, with part of the expected advice. The advice is empty if none is expected.
 type adviceCase struct{ description, advice string }
 
-func TestAdviseOnDescriptions(t *testing.T) {
+func TestAdvise_OnDescriptions(t *testing.T) {
 	t.Parallel()
 	const (
 		input  = `{"type":"object","required":["path","mode"],"properties":{"path":{"type":"string"},"limit":{"type":"integer"},"mode":{"enum":["fast","slow"],"default":"fast"},"options":{"type":"object","properties":{"depth":{"type":"integer"}}}}}`
@@ -143,7 +143,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 }
 
 // A schema that leaves things open cannot contradict a description.
-func TestAdviseIsSilentOnOpenSchemas(t *testing.T) {
+func TestAdvise_IsSilentOnOpenSchemas(t *testing.T) {
 	t.Parallel()
 	const description = "Counts the files below `dir`. Returns a list of `names`."
 	for _, schema := range []string{
@@ -156,7 +156,7 @@ func TestAdviseIsSilentOnOpenSchemas(t *testing.T) {
 	}
 }
 
-func TestAdviseOnNames(t *testing.T) {
+func TestAdvise_OnNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b  string
@@ -193,7 +193,7 @@ func TestAdviseOnNames(t *testing.T) {
 	}
 }
 
-func TestAdviseOfManyTools(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
+func TestAdvise_OfManyToolsIsCheap(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	var catalog []jig.Tool
 	for i := range 5000 {
 		catalog = append(catalog, jig.Tool{

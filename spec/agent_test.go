@@ -52,7 +52,7 @@ approval_expires: 1d12h
 Look at everything.
 `
 
-func TestParseAgent(t *testing.T) {
+func TestParseAgent_ReadsEveryKey(t *testing.T) {
 	t.Parallel()
 	agent, err := spec.ParseAgent("reviewer.md", []byte(fullAgent))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestParseAgent(t *testing.T) {
 	]}`, string(agent.Script))
 }
 
-func TestParseAgentVersion(t *testing.T) {
+func TestParseAgent_VersionIsTheHash(t *testing.T) {
 	t.Parallel()
 	first, err := spec.ParseAgent("a.md", []byte(fullAgent))
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestParseAgentVersion(t *testing.T) {
 	require.NotEqual(t, first.Version, other.Version)
 }
 
-func TestParseAgentForms(t *testing.T) {
+func TestParseAgent_ReadsEveryForm(t *testing.T) {
 	t.Parallel()
 	minimal := "---\nname: a\nmodel: openai/x\n---\nDo it."
 	for name, body := range map[string]string{
@@ -120,7 +120,7 @@ func head(lines string) string {
 	return "---\n" + lines + "\n---\nDo it.\n"
 }
 
-func TestParseAgentProblems(t *testing.T) {
+func TestParseAgent_ReportsProblems(t *testing.T) {
 	t.Parallel()
 	type want struct {
 		code spec.ProblemCode
@@ -232,7 +232,7 @@ func TestParseAgentProblems(t *testing.T) {
 	}
 }
 
-func TestHostileDocuments(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
+func TestParseAgent_IsCheapForHostileDocuments(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 12; i++ {
 		bomb += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 8), i-1)
@@ -260,7 +260,7 @@ func TestHostileDocuments(t *testing.T) { //nolint:paralleltest // the allocatio
 	}
 }
 
-func TestProblemsAsJSON(t *testing.T) {
+func TestProblems_AsJSON(t *testing.T) {
 	t.Parallel()
 	_, problems := spec.CheckAgent("a.md", []byte(head("tool: [x]")))
 	b, err := json.Marshal(problems)

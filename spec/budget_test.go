@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-func TestBudget(t *testing.T) {
+func TestBudget_ReadAndExplained(t *testing.T) {
 	t.Parallel()
 	doc, problems := spec.Load("spending.yaml", []byte(`kind: budget
 name: spending

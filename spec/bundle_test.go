@@ -39,7 +39,7 @@ func fileSystem(files map[string]string) fstest.MapFS {
 	return fsys
 }
 
-func TestLoadBundle(t *testing.T) {
+func TestLoadBundle_ReadsTheFolder(t *testing.T) {
 	t.Parallel()
 	b, problems := spec.LoadBundle(fileSystem(bundleFiles()), ".")
 	require.Empty(t, problems)
@@ -71,7 +71,7 @@ func TestLoadBundle(t *testing.T) {
 }
 
 // The hash of a bundle does not depend on file names. Any change to a document or the manifest changes it.
-func TestBundleHash(t *testing.T) {
+func TestLoadBundle_HashCoversEveryDocument(t *testing.T) {
 	t.Parallel()
 	load := func(change func(files map[string]string)) string {
 		files := bundleFiles()
@@ -105,7 +105,7 @@ func TestBundleHash(t *testing.T) {
 	}
 }
 
-func TestBundleProblems(t *testing.T) {
+func TestLoadBundle_ReportsProblems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(files map[string]string)
@@ -165,7 +165,7 @@ func TestBundleProblems(t *testing.T) {
 	}
 }
 
-func TestBundleOfFiles(t *testing.T) {
+func TestBundleOf_TakesOneManifest(t *testing.T) {
 	t.Parallel()
 	_, problems := spec.BundleOf(nil)
 	require.Len(t, problems, 1)
@@ -187,7 +187,7 @@ func TestBundleOfFiles(t *testing.T) {
 	require.Empty(t, problems, "the problems were reported when the manifest was read")
 }
 
-func TestExplainBundle(t *testing.T) {
+func TestExplainBundle_ListsTheDocuments(t *testing.T) {
 	t.Parallel()
 	b, problems := spec.LoadBundle(fileSystem(bundleFiles()), ".")
 	require.Empty(t, problems)

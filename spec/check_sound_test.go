@@ -147,7 +147,7 @@ func (d dice) fill(v any) any {
 
 // A reported input cannot fit, whatever values its templates give: a validator refuses it, too. The check also finds most of the inputs that
 // the validator refuses.
-func TestReportedInputsNeverFit(t *testing.T) {
+func TestCheck_ReportedInputsNeverFit(t *testing.T) {
 	t.Parallel()
 	d := dice{rand.New(rand.NewPCG(7, 9))}
 	refused, found, hidden := 0, 0, 0

@@ -119,7 +119,7 @@ func sharedCatalog(t *testing.T) checkCatalog {
 	return c
 }
 
-func TestCheckCases(t *testing.T) {
+func TestCheck_Cases(t *testing.T) {
 	t.Parallel()
 	shared := sharedCatalog(t)
 	count := 0
@@ -189,7 +189,7 @@ func strict() spec.Catalog {
 	return spec.Catalog{Tools: []jig.Tool{}, Agents: []string{}, Skills: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
 }
 
-func TestCheckFindsLongCycles(t *testing.T) {
+func TestCheck_FindsLongCycles(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 1000} {
 		docs := many(t, n, func(i int) []int { return []int{(i + 1) % n} })
@@ -204,7 +204,7 @@ func TestCheckFindsLongCycles(t *testing.T) {
 }
 
 // Documents that all call each other have more cycles than can ever be listed. Check reports some of them without a long search.
-func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
+func TestCheck_OfAThousandDocumentsIsCheap(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	const n = 1000
 	for name, calls := range map[string]func(i int) []int{
 		"everybody calls a hundred": func(i int) []int {
@@ -244,7 +244,7 @@ func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // the 
 }
 
 // Schemas that refer to themselves or branch without end are abandoned, not followed.
-func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
+func TestCheck_OfHostileSchemasIsCheap(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	branching := `true`
 	for range 40 {
 		branching = `{"anyOf":[{"$ref":"#/x"},{"allOf":[{"$ref":"#/x"},{"$ref":"#/x"}]}]}`
@@ -266,7 +266,7 @@ func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // the allo
 }
 
 // A name is reported as unknown only if the catalog lists names of its kind.
-func TestCheckWithAPartOfTheCatalog(t *testing.T) {
+func TestCheck_WithAPartOfTheCatalog(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{
 		"a.yaml": `{kind: composition, name: a, steps: [{id: x, tool: b.c}, {id: y, composition: d}, {id: z, prompt: {mode: agent, agent: e}},

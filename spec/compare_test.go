@@ -22,7 +22,7 @@ func typeOfFields(t *testing.T, fields string) entity.Type {
 	return entityType
 }
 
-func TestCompareTypes(t *testing.T) {
+func TestCompareTypes_NamesEveryChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, latest, want string }{
 		{"{name: a, type: text}", "{name: a, type: text, label: A, display: code, description: b}", ""},
@@ -147,7 +147,7 @@ func (d fieldDice) changedAll(fields []entity.Field) []entity.Field {
 }
 
 // Content that fits a type also fits the next version of the type, unless the comparison marks a change as breaking.
-func TestHarmlessChangesBreakNothing(t *testing.T) {
+func TestCompareTypes_HarmlessChangesBreakNothing(t *testing.T) {
 	t.Parallel()
 	const types, values = 4_000, 12
 	held, broke, said := 0, 0, 0

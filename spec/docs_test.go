@@ -60,7 +60,7 @@ func (e example) document() (name, text string, before int) {
 }
 
 // Every example in the reference is read without problems, and those marked as refused are refused with the problems that they announce.
-func TestExamplesInTheReference(t *testing.T) {
+func TestReference_ExamplesAreRead(t *testing.T) {
 	t.Parallel()
 	kinds, refused := map[spec.Kind]int{}, map[string]bool{}
 	examples := examplesOf(t, page)
@@ -108,7 +108,7 @@ func announced(text string) []string {
 }
 
 // The jig side of each example on the page about other tools is read without problems.
-func TestExamplesForOtherTools(t *testing.T) {
+func TestReference_ExamplesForOtherToolsAreRead(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for _, e := range examplesOf(t, otherTools) {
@@ -122,7 +122,7 @@ func TestExamplesForOtherTools(t *testing.T) {
 }
 
 // The page has every key that a document may have, and every problem code.
-func TestReferenceIsComplete(t *testing.T) {
+func TestReference_IsComplete(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ var (
 )
 
 // Links from the two pages to sections lead to existing sections.
-func TestSectionsOfTheReferenceAreFound(t *testing.T) {
+func TestReference_SectionsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{page, otherTools} {
 		text, err := os.ReadFile(file)

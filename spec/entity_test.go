@@ -20,7 +20,7 @@ import (
 
 const moduleType = "testdata/entity/module.yaml"
 
-func TestEntityType(t *testing.T) {
+func TestEntityType_ReadsEveryKey(t *testing.T) {
 	t.Parallel()
 	got := entityTypeOf(t, moduleType)
 	body, err := os.ReadFile(moduleType)
@@ -76,7 +76,7 @@ func TestEntityType(t *testing.T) {
 	}
 }
 
-func TestDefaultsOfEntityTypes(t *testing.T) {
+func TestEntityType_HasDefaults(t *testing.T) {
 	t.Parallel()
 	got, err := spec.LoadEntityType("a.yaml", []byte("{kind: entity_type, name: a, fields: [{name: a, type: text, task: a}], tasks: [{id: a, tool: a.b, attempts: 2}]}"))
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestDefaultsOfEntityTypes(t *testing.T) {
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 }
 
-func TestPublishedSchemaOfEntityTypesAgreesWithTheReader(t *testing.T) {
+func TestSchema_OfEntityTypesAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindEntityType)
 	body, err := os.ReadFile(moduleType)
@@ -165,7 +165,7 @@ func TestPublishedSchemaOfEntityTypesAgreesWithTheReader(t *testing.T) {
 	}
 }
 
-func TestExplainEntityTypeGolden(t *testing.T) {
+func TestExplainEntityType_Golden(t *testing.T) {
 	t.Parallel()
 	doc := entityTypeOf(t, moduleType)
 	doc.Version = "VERSION"
@@ -184,7 +184,7 @@ func TestExplainEntityTypeGolden(t *testing.T) {
 	require.Contains(t, loop.Text(), "after a")
 }
 
-func TestExplainEveryTypeAndTask(t *testing.T) {
+func TestExplainEntityType_NamesEveryTypeAndTask(t *testing.T) {
 	t.Parallel()
 	text := spec.ExplainEntityType(entity.Type{
 		Name: "a", Fields: []entity.Field{
@@ -201,7 +201,7 @@ func TestExplainEveryTypeAndTask(t *testing.T) {
 }
 
 // The result of an expression must have the type that its field stores, as far as CEL has such a type.
-func TestExpressionsFitTheirFields(t *testing.T) {
+func TestEntityType_ExpressionsFitTheirFields(t *testing.T) {
 	t.Parallel()
 	for field, gives := range map[string]string{
 		"type: text": "'a'", "type: number": "1", "type: boolean": "true", "type: date": "'2026-01-01'", "type: enum, options: [a]": "'a'",
@@ -277,7 +277,7 @@ func errorsOf(problems spec.Problems) []string {
 
 // Any graph of tasks without a cycle is accepted, in any order of the tasks. A task may read only the tasks that it depends on, and
 // an edge from a task back to one that depends on it makes a cycle.
-func TestRandomGraphsOfTasks(t *testing.T) {
+func TestEntityType_RandomGraphsOfTasks(t *testing.T) {
 	t.Parallel()
 	cycles, strangers := 0, 0
 	for seed := range uint64(60) {
@@ -335,7 +335,7 @@ func chainOf(n int) string {
 	return b.String()
 }
 
-func TestLimitsOfEntityTypes(t *testing.T) {
+func TestEntityType_Limits(t *testing.T) {
 	t.Parallel()
 	codes := func(text string) []string {
 		_, problems := spec.Load("a.yaml", []byte(text))
@@ -390,7 +390,7 @@ func TestLargeEntityTypes_WorkIsBounded(t *testing.T) { //nolint:paralleltest //
 }
 
 // The page's table of types has each type's keys and displays, in order, and nothing else in these columns.
-func TestTableOfFieldTypes(t *testing.T) {
+func TestReference_TableOfFieldTypesIsRight(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)

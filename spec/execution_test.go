@@ -85,7 +85,7 @@ steps:
 output: {page: "${steps.page.data}", total: "${vars.total}"}
 `
 
-func TestLoadExecution(t *testing.T) {
+func TestLoadExecution_ReadsAComposition(t *testing.T) {
 	t.Parallel()
 	x, err := spec.LoadExecution("page.yaml", []byte(fullComposition))
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestLoadExecution(t *testing.T) {
 	require.JSONEq(t, `"${steps.inner.data}"`, string(x.Steps[8].Output))
 }
 
-func TestLoadExecutionOfOtherKinds(t *testing.T) {
+func TestLoadExecution_ReadsOtherKinds(t *testing.T) {
 	t.Parallel()
 	x, err := spec.LoadExecution("sum_up.yaml", []byte(`
 kind: prompt
@@ -154,7 +154,7 @@ schema: {type: object, properties: {summary: {type: string}}}
 }
 
 // A JSON document means the same as a YAML one, even with tabs and with characters that JSON escapes as surrogate pairs.
-func TestLoadExecutionJSON(t *testing.T) {
+func TestLoadExecution_ReadsJSON(t *testing.T) {
 	t.Parallel()
 	body := "{\n\t\"kind\": \"composition\",\n\t\"name\": \"a.b\",\n\t\"steps\": [\n\t\t{\"set\": {\"x\": \"\\ud83d\\ude00 \\\\ud83d \\/\"}}\n\t]\n}\n"
 	require.True(t, json.Valid([]byte(body)))
@@ -167,7 +167,7 @@ func TestLoadExecutionJSON(t *testing.T) {
 }
 
 // A document that is correct by itself may still be wrong about the results of its tools.
-func TestCheckShapes(t *testing.T) {
+func TestCheckShapes_ReadsOfResultsFitTheirSchemas(t *testing.T) {
 	t.Parallel()
 	shapes := func(tool string) (json.RawMessage, bool) {
 		outputs := map[string]string{

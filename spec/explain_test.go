@@ -24,7 +24,7 @@ func golden(t *testing.T, file, got string) {
 	require.Equal(t, string(want), got, "run go test ./spec -update")
 }
 
-func TestExplainGolden(t *testing.T) {
+func TestExplain_Golden(t *testing.T) {
 	t.Parallel()
 	tools := sharedCatalog(t).Tools
 	files, err := filepath.Glob("testdata/explain/*.yaml")
@@ -48,7 +48,7 @@ func TestExplainGolden(t *testing.T) {
 	}
 }
 
-func TestExplainAgentGolden(t *testing.T) {
+func TestExplainAgent_Golden(t *testing.T) {
 	t.Parallel()
 	body, err := os.ReadFile("testdata/explain/agent.md")
 	require.NoError(t, err)

@@ -153,7 +153,7 @@ func (d fieldDice) anything(depth int) any {
 }
 
 // A field's schema accepts what the field accepts, with formats asserted or not.
-func TestFieldsAndSchemasAgree(t *testing.T) {
+func TestCheckField_AgreesWithTheSchema(t *testing.T) {
 	t.Parallel()
 	const fields, values = 600, 12
 	taken := map[bool]int{}

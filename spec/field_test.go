@@ -73,7 +73,7 @@ func judges(t *testing.T, f entity.Field) map[string]func(value string) error {
 // not express.
 func hasNUL(value string) bool { return strings.Contains(value, `"\u0000"`) }
 
-func TestValuesOfFields(t *testing.T) {
+func TestCheckField_AcceptsWhatTheSchemaAccepts(t *testing.T) {
 	t.Parallel()
 	values, types := 0, map[entity.FieldType]int{}
 	for _, c := range fieldCases(t) {
@@ -103,7 +103,7 @@ func TestValuesOfFields(t *testing.T) {
 	}
 }
 
-func TestCheckFieldSaysWhere(t *testing.T) {
+func TestCheckField_SaysWhere(t *testing.T) {
 	t.Parallel()
 	f := entity.Field{Name: "offices", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldObject, Fields: []entity.Field{
 		{Name: "city", Type: entity.FieldText, Required: true}, {Name: "mail", Type: entity.FieldEmail},
@@ -142,7 +142,7 @@ func TestCheckFieldSaysWhere(t *testing.T) {
 	require.Len(t, jig.AsError(many).Violations, 50)
 }
 
-func TestCheckContent(t *testing.T) {
+func TestCheckContent_AgreesWithTheSchema(t *testing.T) {
 	t.Parallel()
 	doc := entityTypeOf(t, "testdata/entity/module.yaml")
 	validator, err := schema.NewCompiler(schema.Options{AssertFormats: true}).Compile(spec.ContentSchema(doc))
@@ -189,7 +189,7 @@ func TestContentSchema_KeepsWhatIsNotAboutValues(t *testing.T) {
 	require.Equal(t, map[string]any{"display": "card", "target": "person", "task": "find"}, kept["x-field"])
 }
 
-func TestDisplays(t *testing.T) {
+func TestDisplays_AreThoseOfTheReference(t *testing.T) {
 	t.Parallel()
 	all := 0
 	for _, kind := range entity.FieldTypes() {
@@ -200,7 +200,7 @@ func TestDisplays(t *testing.T) {
 	require.Empty(t, spec.Displays("colour"))
 }
 
-func TestFilterFields(t *testing.T) {
+func TestFilterFields_AreThoseThatCanBeCompared(t *testing.T) {
 	t.Parallel()
 	var head strings.Builder
 	head.WriteString("kind: entity_type\nname: a\nfields:\n")

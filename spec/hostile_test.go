@@ -101,7 +101,7 @@ func wrongKeys(n int) string {
 }
 
 // Not parallel, because the allocations of other tests would count.
-func TestHostileSpecs(t *testing.T) { //nolint:paralleltest // see above
+func TestLoadExecution_IsCheapForHostileDocuments(t *testing.T) { //nolint:paralleltest // see above
 	_, err := spec.LoadExecution("full.yaml", []byte(fullComposition))
 	require.NoError(t, err)
 	for name, c := range hostileSpecs() { //nolint:paralleltest // see above

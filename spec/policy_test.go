@@ -56,7 +56,7 @@ cases:
     quorum: 2
 `
 
-func TestPolicy(t *testing.T) {
+func TestPolicy_ReadsEveryKey(t *testing.T) {
 	t.Parallel()
 	refund, err := seal.Tool(jig.Tool{Name: "billing.refund", Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Tags: []string{"money"}})
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestPolicy(t *testing.T) {
 }
 
 // A policy is found, read and versioned like other documents, and every value has a position.
-func TestPolicyDocument(t *testing.T) {
+func TestPolicy_IsADocument(t *testing.T) {
 	t.Parallel()
 	asJSON, err := json.Marshal(valueOf(t, fullPolicy))
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestPolicyDocument(t *testing.T) {
 	require.ErrorContains(t, err, "write kind: policy")
 }
 
-func TestPublishedSchemaOfPoliciesAgreesWithTheReader(t *testing.T) {
+func TestSchema_OfPoliciesAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindPolicy)
 	rule := func(rule string) string { return "{kind: policy, name: a, rules: [" + rule + "]}" }
@@ -203,7 +203,7 @@ func TestPublishedSchemaOfPoliciesAgreesWithTheReader(t *testing.T) {
 }
 
 // Rules made in code must meet the same conditions as those in documents.
-func TestCheckTerms(t *testing.T) {
+func TestCheckTerms_AreThoseOfDocuments(t *testing.T) {
 	t.Parallel()
 	finance := &spec.Approvers{Groups: []string{"finance"}}
 	two := &spec.Approvers{People: []string{"ana", "bo", "bo"}}
@@ -256,7 +256,7 @@ func policyOf(n int, rule string) string {
 	return b.String()
 }
 
-func TestBoundsOfPolicies(t *testing.T) {
+func TestPolicy_Bounds(t *testing.T) {
 	t.Parallel()
 	p, err := spec.LoadPolicy("a.yaml", []byte(policyOf(spec.MaxPolicyRules, "when: \"tool.name == 'a.b' && call.input.n == %d\", reason: '${call.id}'")))
 	require.NoError(t, err)
@@ -291,7 +291,7 @@ func hostilePolicies() map[string]struct {
 }
 
 // Not parallel, because the allocations of other tests would count.
-func TestHostilePolicies(t *testing.T) { //nolint:paralleltest // see above
+func TestPolicy_IsCheapForHostileDocuments(t *testing.T) { //nolint:paralleltest // see above
 	for name, c := range hostilePolicies() { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {
 			var problems spec.Problems

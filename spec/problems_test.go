@@ -66,7 +66,7 @@ func problemCases(t *testing.T) map[string][]problemCase {
 	return cases
 }
 
-func TestProblems(t *testing.T) {
+func TestProblems_AreListedInOrder(t *testing.T) {
 	t.Parallel()
 	count := 0
 	for file, cases := range problemCases(t) {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-func TestRateLimit(t *testing.T) {
+func TestRateLimit_ReadAndExplained(t *testing.T) {
 	t.Parallel()
 	doc, problems := spec.Load("apis.yaml", []byte(`kind: rate_limit
 name: apis

@@ -26,7 +26,7 @@ allowed-tools: [file.read]
 Read style.md first.
 `
 
-func TestLoadFSMakesOneDocumentOfASkill(t *testing.T) {
+func TestLoadFS_MakesOneDocumentOfASkill(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
 		"skills/notes/SKILL.md":          {Data: []byte(skillText)},
@@ -72,7 +72,7 @@ func TestLoadFSMakesOneDocumentOfASkill(t *testing.T) {
 	require.True(t, json.Valid(one.Body))
 }
 
-func TestSkillProblems(t *testing.T) {
+func TestSkill_Problems(t *testing.T) {
 	t.Parallel()
 	many := fstest.MapFS{"SKILL.md": {Data: []byte(skillText)}}
 	for i := range 65 {
@@ -109,7 +109,7 @@ func TestSkillProblems(t *testing.T) {
 	}
 }
 
-func TestKeptSkillProblems(t *testing.T) {
+func TestSkill_StoredFormProblems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		body string
@@ -131,7 +131,7 @@ func TestKeptSkillProblems(t *testing.T) {
 }
 
 // Execution specs of all kinds are called by name, so no two of them may have the same name.
-func TestLoadFSRefusesAName(t *testing.T) {
+func TestLoadFS_RefusesAName(t *testing.T) {
 	t.Parallel()
 	_, problems := spec.LoadFS(fstest.MapFS{
 		"a.yaml": {Data: []byte("kind: prompt\nname: text.ask\nmodel: openai/x\nprompt: Hello\n")},

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the published schemas")
 
-func TestPublishedSchemasAreCurrent(t *testing.T) {
+func TestSchema_PublishedFilesAreCurrent(t *testing.T) {
 	t.Parallel()
 	for _, kind := range spec.Kinds() {
 		made, err := spec.SchemaOf(kind)
@@ -38,7 +38,7 @@ func TestPublishedSchemasAreCurrent(t *testing.T) {
 }
 
 // The published schema accepts every document that the reader accepts, and refuses those that the reader refuses because of their shape.
-func TestPublishedSchemaAgreesWithTheReader(t *testing.T) {
+func TestSchema_OfAgentsAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindAgent)
 	for matter, ok := range map[string]bool{
@@ -94,7 +94,7 @@ func valueOf(t *testing.T, text string) any {
 }
 
 // The same holds for execution specs and skills. The schema checks only shapes, and every key has a description for editors.
-func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
+func TestSchema_OfExecutionsAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	step := func(step string) string { return "{kind: composition, name: a.b, steps: [" + step + "]}" }
 	for kind, texts := range map[spec.Kind]map[string]bool{
@@ -210,7 +210,7 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 }
 
 // The same holds for manifests of bundles.
-func TestPublishedSchemaOfBundlesAgreesWithTheReader(t *testing.T) {
+func TestSchema_OfBundlesAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindBundle)
 	for text, ok := range map[string]bool{
@@ -237,7 +237,7 @@ func TestPublishedSchemaOfBundlesAgreesWithTheReader(t *testing.T) {
 	}
 }
 
-func TestEveryKeyIsDescribed(t *testing.T) {
+func TestSchema_DescribesEveryKey(t *testing.T) {
 	t.Parallel()
 	for _, kind := range spec.Kinds() {
 		raw, err := spec.SchemaOf(kind)
@@ -268,7 +268,7 @@ func described(t *testing.T, path string, schema any) {
 	}
 }
 
-func TestKindOf(t *testing.T) {
+func TestKindOf_ReadsTheKindKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		file, body string
@@ -293,7 +293,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-func TestLoadFS(t *testing.T) {
+func TestLoadFS_ReadsDocumentsInOrder(t *testing.T) {
 	t.Parallel()
 	good := []byte("---\nname: one\nmodel: openai/x\n---\nDo it.")
 	files := fstest.MapFS{
@@ -327,7 +327,7 @@ func TestLoadFS(t *testing.T) {
 	require.Equal(t, spec.ProblemUnknownKind, problems[0].Code)
 }
 
-func TestDuration(t *testing.T) {
+func TestDuration_IsWrittenAsDocumentsDo(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "2d", spec.Duration(48*time.Hour).String())
 	require.Equal(t, "1m30s", spec.Duration(90*time.Second).String())

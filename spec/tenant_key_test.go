@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-func TestAddTenantKey(t *testing.T) {
+func TestAddTenantKey_KeepsTheRest(t *testing.T) {
 	t.Parallel()
 	key := spec.TenantKey{ID: "ana-1", Algorithm: "ed25519", Principal: "ana", PublicKey: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="}
 	passkey := spec.TenantKey{

@@ -27,7 +27,7 @@ keys:
   - {id: portal, algorithm: hmac-sha256, secret_env: JIG_SECRET_ACME__PORTAL, disabled: true}
 `
 
-func TestDirectory(t *testing.T) {
+func TestDirectory_ListsEverybody(t *testing.T) {
 	t.Parallel()
 	doc, err := spec.LoadTenant("acme.yaml", []byte(knowing))
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestDirectory(t *testing.T) {
 }
 
 // Disabling changes one member and keeps comments; the opposite change undoes it.
-func TestDisable(t *testing.T) {
+func TestDisable_KeepsTheRest(t *testing.T) {
 	t.Parallel()
 	off, err := spec.DisablePerson("acme.yaml", []byte(knowing), "ana", true)
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ webhooks:
   - {url: "http://127.0.0.1:8080", secret_env: JIG_SECRET_7_ACME__HOOK}
 `
 
-func TestTenant(t *testing.T) {
+func TestTenant_ReadsEveryKey(t *testing.T) {
 	t.Parallel()
 	// Without quotes, off is a text: documents are YAML 1.2.
 	got, err := spec.LoadTenant("acme.yaml", []byte(fullTenant))
@@ -74,7 +74,7 @@ func TestTenant(t *testing.T) {
 }
 
 // A tenant's document is found, read and versioned like other documents.
-func TestTenantDocument(t *testing.T) {
+func TestTenant_IsADocument(t *testing.T) {
 	t.Parallel()
 	asJSON, err := json.Marshal(valueOf(t, fullTenant))
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestTenantDocument(t *testing.T) {
 	}
 }
 
-func TestPublishedSchemaOfTenantsAgreesWithTheReader(t *testing.T) {
+func TestSchema_OfTenantsAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindTenant)
 	with := func(rest string) string { return "{kind: tenant, name: acme, " + rest + "}" }
@@ -166,7 +166,7 @@ func TestPublishedSchemaOfTenantsAgreesWithTheReader(t *testing.T) {
 }
 
 // Owners who could never approve a document could never be replaced, either.
-func TestOwnersCanApproveTheirOwnReplacement(t *testing.T) {
+func TestTenant_OwnersCanApproveTheirOwnReplacement(t *testing.T) {
 	t.Parallel()
 	const people = "people: [{id: ana, groups: [admins]}, {id: bo, groups: [admins]}, {id: carl, permissions: [own]}], "
 	for rest, says := range map[string]string{
@@ -206,7 +206,7 @@ func peopleOf(n int) string {
 	return b.String()
 }
 
-func TestBoundsOfTenants(t *testing.T) {
+func TestTenant_Bounds(t *testing.T) {
 	t.Parallel()
 	got, err := spec.LoadTenant("acme.yaml", []byte(peopleOf(10_000)))
 	require.NoError(t, err)
@@ -252,7 +252,7 @@ func FuzzTenant(f *testing.F) {
 	})
 }
 
-func TestSecretsAreNamedAfterTheirTenant(t *testing.T) {
+func TestTenant_SecretsAreNamedAfterIt(t *testing.T) {
 	t.Parallel()
 	for tenant, prefix := range map[string]string{
 		"acme": "JIG_SECRET_ACME__", "acme-west": "JIG_SECRET_ACME_WEST__", "a_b": "JIG_SECRET__615F62__", "a-": "JIG_SECRET__612D__",

@@ -38,7 +38,7 @@ starts: {input: {model: "${input.?model.orValue('')}"}, fields: [summary]}
 url: "https://example.com/reviews/${entity.id}?session=${session.id}"
 `
 
-func TestThinTool(t *testing.T) {
+func TestThinTool_ReadsEveryKey(t *testing.T) {
 	t.Parallel()
 	x, err := spec.LoadExecution("review.yaml", []byte(fullThinTool))
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestThinTool(t *testing.T) {
 }
 
 // If only the name of an entity type is known, Check does not check its fields.
-func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
+func TestThinTool_OfTypesThatAreKnownByName(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{"a.yaml": "{kind: thin_tool, name: a.b, creates: {type: review, fields: {x: 1}}, starts: {fields: [y]}}"})
 	require.Empty(t, spec.Check(docs, spec.Catalog{EntityTypes: []entity.Type{{Name: "review"}}}))
@@ -80,7 +80,7 @@ func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
 	require.Equal(t, "add a document of kind entity_type with that name", problems[0].Hint)
 }
 
-func TestConnectedEntitiesAreFollowedAsFarAsTheStoreDoes(t *testing.T) {
+func TestThinTool_FollowsConnectedEntitiesAsFarAsTheStore(t *testing.T) {
 	t.Parallel()
 	for depth, ok := range map[int]bool{1: true, entity.MaxConnectedDepth: true, entity.MaxConnectedDepth + 1: false} {
 		text := fmt.Sprintf("{kind: thin_tool, name: a, entities: [{name: b, id: c, type: d, connected: {depth: %d, at_least: %d}}]}", depth, entity.MaxConnected)
@@ -107,7 +107,7 @@ func TestAdvise_OnThinTools(t *testing.T) {
 }
 
 // The engine's result fits the schema that the tool declares.
-func TestResultsOfThinToolsFitTheirSchema(t *testing.T) {
+func TestThinTool_ResultsFitTheirSchema(t *testing.T) {
 	t.Parallel()
 	x, err := spec.LoadExecution("a.yaml", []byte("{kind: thin_tool, name: a.b, creates: {type: c}}"))
 	require.NoError(t, err)

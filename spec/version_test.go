@@ -20,7 +20,7 @@ func sha(text string) string {
 const payAll = "kind: composition\nname: billing.payAll\ndescription: Pays all bills.\nicon: coin\npermission: write\nsteps:\n  - {id: pay, tool: billing.pay}\n"
 
 // Versions can be computed without jig; this test does it by hand.
-func TestVersionsAreHashesThatOtherProgramsCanCompute(t *testing.T) {
+func TestVersion_CanBeComputedByOtherPrograms(t *testing.T) {
 	t.Parallel()
 	doc, problems := spec.Load("pay.yaml", []byte(payAll))
 	require.Empty(t, problems.Errors())

@@ -34,7 +34,7 @@ type licensed struct {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestList_ReadsTheModules(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, content string) {
@@ -87,7 +87,7 @@ replace example.com/z v0.9.0 => example.com/old v0.9.1
 	}
 }
 
-func TestListRunsLocally(t *testing.T) {
+func TestList_RunsLocally(t *testing.T) {
 	t.Parallel()
 	kit := tooltest.New(t, deps.Tools(deps.Options{})...)
 	tool, ok := kit.Registry.Tool("deps.list")
@@ -121,7 +121,7 @@ const expected = `{
 	"google.golang.org/protobuf": "BSD-3-Clause"
 }`
 
-func TestLicensesOfThisRepository(t *testing.T) {
+func TestLicense_OfThisRepository(t *testing.T) {
 	t.Parallel()
 	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..")}})...)
 	var want map[string]string
@@ -174,7 +174,7 @@ func text(t *testing.T, path ...string) string {
 	return string(b)
 }
 
-func TestLicense(t *testing.T) {
+func TestLicense_RecognizesFiles(t *testing.T) {
 	t.Parallel()
 	mit := text(t, "github.com/google/jsonschema-go@v0.4.3", "LICENSE")
 	tests := map[string]struct {
@@ -206,7 +206,7 @@ func TestLicense(t *testing.T) {
 	}
 }
 
-func TestLicenseRefuses(t *testing.T) {
+func TestLicense_RefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	kit := cacheWith(t, "example.com/a@v1.0.0", nil)
 	tests := map[string]struct {

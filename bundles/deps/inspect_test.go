@@ -89,7 +89,7 @@ func zipped(t *testing.T, sizes ...int) string {
 	return b.String()
 }
 
-func TestInspectFindsEveryFact(t *testing.T) {
+func TestInspect_FindsEveryFact(t *testing.T) {
 	t.Parallel()
 	s := newModules(t)
 	mit := text(t, "github.com/google/jsonschema-go@v0.4.3", "LICENSE")
@@ -119,7 +119,7 @@ func TestInspectFindsEveryFact(t *testing.T) {
 }
 
 // Facts that the cache does not know are reported as missing, and nothing is made up.
-func TestInspectSaysWhatIsMissing(t *testing.T) {
+func TestInspect_SaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newModules(t)
 	s.unpacked("v1.1.0", "main.go", "package m")
@@ -179,7 +179,7 @@ func TestInspect_Versions(t *testing.T) {
 	}
 }
 
-func TestInspectRefuses(t *testing.T) {
+func TestInspect_RefusesBadInput(t *testing.T) {
 	t.Parallel()
 	s := newModules(t)
 	s.unpacked("v1.0.0", "main.go", "package m")
@@ -215,7 +215,7 @@ func TestInspectRefuses(t *testing.T) {
 	}
 }
 
-func TestInspectThisRepository(t *testing.T) {
+func TestInspect_OfThisRepository(t *testing.T) {
 	t.Parallel()
 	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..")}})...)
 	var list listed

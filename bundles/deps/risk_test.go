@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/bundles/deps"
 )
 
-func TestRiskOf(t *testing.T) {
+func TestRisk_FollowsFromTheFacts(t *testing.T) {
 	t.Parallel()
 	for spdx, want := range map[string]string{
 		"MIT": "low", "MIT-0": "low", "Apache-2.0": "low", "BSD-3-Clause": "low", "BSD-Protection": "high", "ISC": "low",
@@ -21,7 +21,7 @@ func TestRiskOf(t *testing.T) {
 	}
 }
 
-func TestNoCopyleftIsLow(t *testing.T) {
+func TestRisk_OfCopyleftIsNeverLow(t *testing.T) {
 	t.Parallel()
 	for _, l := range licensecheck.BuiltinLicenses() {
 		for _, beginning := range []string{"GPL", "AGPL", "LGPL", "SSPL", "MPL", "EPL", "EUPL", "OSL", "CC-BY-NC", "CC-BY-ND", "CC-BY-SA", "CDDL", "GFDL"} {

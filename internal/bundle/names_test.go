@@ -41,7 +41,7 @@ func TestNames_AreReadOnceASecond(t *testing.T) {
 	require.Empty(t, names)
 }
 
-func TestVisible(t *testing.T) {
+func TestVisible_ByTenantAndBundle(t *testing.T) {
 	t.Parallel()
 	all := []jig.Tool{{Name: "a.all"}, {Name: "a.notes", Bundle: "notes"}, {Name: "a.acme", Tenants: []string{"acme"}}}
 	require.Len(t, bundle.Visible(all, "acme", []string{"notes"}), 3)

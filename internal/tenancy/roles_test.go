@@ -24,7 +24,7 @@ func acme() tenancy.Settings {
 }
 
 // Only the issuer and the subject say who somebody is, and only groups count that the document maps.
-func TestSignedIn(t *testing.T) {
+func TestSettings_KnowWhoSignedIn(t *testing.T) {
 	t.Parallel()
 	s := acme()
 	require.Equal(t, jig.Principal{ID: "ana", Groups: []string{"finance"}}, s.SignedIn(tenancy.Login{Issuer: "https://a", Subject: "1"}, []string{"fin-team", "leads", "fin-team"}))
@@ -45,7 +45,7 @@ func TestEffective_AddsRolesOfGroups(t *testing.T) {
 	require.False(t, s.IsDisabled("ana"))
 }
 
-func TestOnlyPerson(t *testing.T) {
+func TestOnlyPerson_CountsEverybodyTheDocumentNames(t *testing.T) {
 	t.Parallel()
 	ana, ben := &tenancy.Owners{Approvers: jig.Approvers{People: []string{"ana"}}}, &tenancy.Owners{Approvers: jig.Approvers{People: []string{"ben"}}}
 	groups := []tenancy.LoginGroup{{Issuer: "https://login.example.com", Value: "team", Group: "finance"}}
@@ -60,7 +60,7 @@ func TestOnlyPerson(t *testing.T) {
 }
 
 // Everybody whom the document lists is a person, in whichever part, and so is everybody whom an identity provider names.
-func TestIsPerson(t *testing.T) {
+func TestIsPerson_KnowsThoseWhomTheDocumentNames(t *testing.T) {
 	t.Parallel()
 	approvers := jig.Approvers{People: []string{"ana"}}
 	for where, s := range map[string]tenancy.Settings{
@@ -86,7 +86,7 @@ func TestIsPerson(t *testing.T) {
 }
 
 // Each shipped role reads, and only the owner manages the credentials of others.
-func TestShippedRoles(t *testing.T) {
+func TestShippedRoles_HavePermissions(t *testing.T) {
 	t.Parallel()
 	for _, r := range tenancy.ShippedRoles() {
 		require.Contains(t, r.Permissions, tenancy.PermissionRead, r.Name)

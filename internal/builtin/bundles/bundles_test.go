@@ -170,7 +170,7 @@ func TestInstall_ChecksAgain(t *testing.T) {
 	require.Equal(t, "other", s.asked[1].Over)
 }
 
-func TestRemoveAndList(t *testing.T) {
+func TestBundles_AreRemovedAndListed(t *testing.T) {
 	t.Parallel()
 	s := &fakeStore{entities: map[string]int64{"note": 2, "other": 5}}
 	_, refused := s.install(t, "1.0.0", false, note)

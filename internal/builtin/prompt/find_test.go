@@ -49,7 +49,7 @@ func FuzzAnswer(f *testing.F) {
 }
 
 // An answer that consists only of brackets is rejected quickly; find does not try every one of them.
-func TestHostileAnswer(t *testing.T) {
+func TestFind_BoundsAHostileAnswer(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"[1,", "{name}", "[", "{\"a\":", "```\n", "{ ", "[x](y)", "{}"} {
 		kit := tooltest.New(t, prompt.Tools(prompt.Options{Model: parrot(strings.Repeat(piece, 200_000)), Skills: skills{}})...)

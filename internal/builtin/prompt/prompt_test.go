@@ -71,7 +71,7 @@ func ask(name string) map[string]any {
 	return map[string]any{"model": name, "system": "You sum up.", "prompt": "Sum up the text.", "schema": json.RawMessage(titled)}
 }
 
-func TestText(t *testing.T) {
+func TestDirect_AnswersInText(t *testing.T) {
 	t.Parallel()
 	bothProviders(t, func(t *testing.T, name string) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestText(t *testing.T) {
 	})
 }
 
-func TestDefaults(t *testing.T) {
+func TestDirect_HasDefaults(t *testing.T) {
 	t.Parallel()
 	s := modeltest.New(t, modeltest.Text("yes"), modeltest.Text("no"))
 	kit := kitOver(t, s, func(o *prompt.Options) { o.DefaultModel = "anthropic/usual" })
@@ -107,7 +107,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, "other", s.Requests()[1].Model)
 }
 
-func TestStructured(t *testing.T) {
+func TestDirect_AnswersWithStructuredOutput(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
 		"plain":          `{"title": "a", "count": 2}`,
@@ -139,7 +139,7 @@ func TestStructured(t *testing.T) {
 	}
 }
 
-func TestStructuredOfAnyType(t *testing.T) {
+func TestDirect_AnswersWithOutputOfAnyType(t *testing.T) {
 	t.Parallel()
 	for schema, text := range map[string]string{
 		`{"type":"string"}`:                            `"word"`,
@@ -155,7 +155,7 @@ func TestStructuredOfAnyType(t *testing.T) {
 	}
 }
 
-func TestRepair(t *testing.T) {
+func TestRepair_AsksOnceMore(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ text, want string }{
 		"misfit":         {`{"titel": "a", "count": "two"}`, "/count must be"},
@@ -194,7 +194,7 @@ func TestRepair(t *testing.T) {
 }
 
 // Calls of tools that were never offered are not sent back to the provider, which would refuse them.
-func TestRepairAfterCalls(t *testing.T) {
+func TestRepair_AfterCalls(t *testing.T) {
 	t.Parallel()
 	bothProviders(t, func(t *testing.T, name string) {
 		t.Helper()
@@ -205,7 +205,7 @@ func TestRepairAfterCalls(t *testing.T) {
 }
 
 // Signed reasoning is sent back with the answer that needs repair.
-func TestRepairAfterReasoning(t *testing.T) {
+func TestRepair_AfterReasoning(t *testing.T) {
 	t.Parallel()
 	s := modeltest.New(t, modeltest.Reply{Thinking: "hm", Text: "{}"}, modeltest.Text(`{"title":"good"}`))
 	kitOver(t, s).Succeed("prompt.direct", ask("anthropic/m"), nil)
@@ -234,7 +234,7 @@ func TestRepair_FailsTwice(t *testing.T) {
 	})
 }
 
-func TestRefusalAndCutOff(t *testing.T) {
+func TestDirect_ReportsRefusalsAndCutOffAnswers(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		replies []modeltest.Reply
@@ -272,7 +272,7 @@ func TestRefusalAndCutOff(t *testing.T) {
 	}
 }
 
-func TestProviderFailures(t *testing.T) {
+func TestDirect_ReportsFailuresOfTheProvider(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reply modeltest.Reply
@@ -305,7 +305,7 @@ func TestProviderFailures(t *testing.T) {
 	}
 }
 
-func TestCanceled(t *testing.T) {
+func TestDirect_CanBeCanceled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := modeltest.Func(t, func(modeltest.Request) modeltest.Reply {
@@ -358,7 +358,7 @@ func TestInvalidInput_IsNotSentToTheModel(t *testing.T) {
 	}
 }
 
-func TestSchemaViolationsPointIntoTheInput(t *testing.T) {
+func TestDirect_SchemaViolationsPointIntoTheInput(t *testing.T) {
 	t.Parallel()
 	bad := json.RawMessage(`{"prompt":"?","model":"openai/m","schema":{"type":"objekt","minimum":"one"}}`)
 	e := kitOver(t, modeltest.New(t)).Fail("prompt.direct", bad)

@@ -19,7 +19,7 @@ func withSkill(skill spec.Skill) func(*prompt.Options) {
 	return func(o *prompt.Options) { o.Skills = skills{"default/" + skill.Name: skill} }
 }
 
-func TestSkill(t *testing.T) {
+func TestSkill_InstructsTheModel(t *testing.T) {
 	t.Parallel()
 	notes := spec.Skill{
 		Name: "release-notes", Description: "d", Instructions: "Write release notes.\n",
@@ -43,7 +43,7 @@ func TestSkill(t *testing.T) {
 	})
 }
 
-func TestSkillWithTooManyFiles(t *testing.T) {
+func TestSkill_LeavesOutFilesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	big := spec.Skill{Name: "big", Instructions: "Read.", Files: map[string]string{
 		"a.md": strings.Repeat("a", 200<<10), "b.md": strings.Repeat("b", 100<<10), "c.md": "the last", "d.md": strings.Repeat("d", 56<<10),
@@ -58,7 +58,7 @@ func TestSkillWithTooManyFiles(t *testing.T) {
 	require.True(t, strings.HasSuffix(system, "too long: b.md, d.md"), system[len(system)-100:])
 }
 
-func TestSkillNotFound(t *testing.T) {
+func TestSkill_MustExist(t *testing.T) {
 	t.Parallel()
 	s := modeltest.New(t)
 	kit := kitOver(t, s, withSkill(spec.Skill{Name: "release-notes"}))
@@ -94,7 +94,7 @@ func TestSkills_Unavailable(t *testing.T) {
 	}
 }
 
-func TestContracts(t *testing.T) {
+func TestTools_HaveContracts(t *testing.T) {
 	t.Parallel()
 	kit := kitOver(t, modeltest.New(t))
 	for _, name := range []string{"prompt.direct", "prompt.skill"} {

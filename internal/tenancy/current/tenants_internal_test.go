@@ -112,7 +112,7 @@ func TestTenantSettings_DisablingAStrangerListsNobody(t *testing.T) {
 	}
 }
 
-func TestTenantSettings(t *testing.T) {
+func TestSettings_OfADocument(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
@@ -180,7 +180,7 @@ func TestSettings_LogsUnusableParts(t *testing.T) {
 }
 
 // Nothing is decided while the settings cannot be read.
-func TestUnreadableTenantIsUnavailable(t *testing.T) {
+func TestSettings_OfAnUnreadableDocumentAreUnavailable(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := &cabinet{bodies: map[string]string{"acme": "kind: tenant\nname: acme\nnovelty: 3\n"}, versions: map[string]string{"acme": "v1"}}
@@ -209,7 +209,7 @@ func TestCheck_RefusesTheDocumentOfAnotherTenant(t *testing.T) {
 }
 
 // Every tenant accepts the operator's key, and its principal counts as an owner.
-func TestOperatorCountsAsAnOwner(t *testing.T) {
+func TestSettings_OperatorCountsAsAnOwner(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
@@ -234,7 +234,7 @@ func TestEverybody_OnlyWithoutADocument(t *testing.T) {
 }
 
 // A document that was stored by other means and names another tenant's secret does not get that secret.
-func TestATenantGetsNoOtherTenantsSecret(t *testing.T) {
+func TestSettings_HaveNoSecretOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	of := reading(&cabinet{}, &bytes.Buffer{})
 	for tenant, found := range map[string]bool{"acme": true, "globex": false, "acme-west": false, "acm": false} {
