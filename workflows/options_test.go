@@ -10,7 +10,7 @@ import (
 )
 
 // The table of timeouts in the documentation matches the code.
-func TestTimeoutsTableIsCurrent(t *testing.T) {
+func TestTimeouts_TableIsCurrent(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/timeouts.md")
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ const arenas = 4
 // Whatever people do at the same time, each call has one end and one decision, runs at most once and only as it was approved, and
 // the event log, the audit and the ledger agree. To play a schedule again, run
 // `go test ./workflows -run Races -race.seed N -race.count 1`.
-func TestRaces(t *testing.T) {
+func TestRaces_KeepTheRules(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	var all [arenas]*arena

@@ -43,7 +43,7 @@ func TestTwentyApprovals_ReplayAHundredTimes(t *testing.T) {
 }
 
 // Every recorded run of every path replays with the current code. This fails if a change alters the order of commands.
-func TestRecordedHistoriesReplay(t *testing.T) {
+func TestRecordedHistories_Replay(t *testing.T) {
 	t.Parallel()
 	for _, path := range paths {
 		files := append(recorded(t, path+".*"), recorded(t, path+"-1.1*")...) // the session's, and those of its compositions
@@ -60,7 +60,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 }
 
 // Histories of runs without traces replay on a worker that writes traces.
-func TestRecordedHistoriesReplay_WithTraces(t *testing.T) {
+func TestRecordedHistories_ReplayWithTraces(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	tracer, err := telemetry.Start(t.Context(), telemetry.Settings{On: true}, "jig-worker", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestDetails_QuoteCommandArguments(t *testing.T) {
 }
 
 // A report that somebody else sends in the name of a child session cannot put text into the commands that people paste.
-func TestReportsWithAForgedSessionAreIgnored(t *testing.T) {
+func TestReports_WithAForgedSessionAreIgnored(t *testing.T) {
 	t.Parallel()
 	for session, ignored := range map[string]bool{
 		"": false, "ses_cvrkbmg3k9ma880x4f59pwk2r8": false, "acme.order-7": false,

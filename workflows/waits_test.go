@@ -243,7 +243,7 @@ func TestQuestion_Waits(t *testing.T) {
 
 // Twenty approvals in one pass are decided in any order. Approved calls run at once, denied ones are an error for the model, and
 // the others wait.
-func TestTwentyApprovalsInOnePass(t *testing.T) {
+func TestPass_RunsTwentyApprovals(t *testing.T) {
 	t.Parallel()
 	const calls, last = 20, 17
 	for seed := range uint64(3) {

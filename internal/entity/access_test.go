@@ -14,7 +14,7 @@ func holding(permissions ...string) jig.Principal {
 	return jig.Principal{ID: "ana", Permissions: permissions}
 }
 
-func TestMay(t *testing.T) {
+func TestMay_NeedsAPermissionForTheActionOrAllTypes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		permissions []string
@@ -51,7 +51,7 @@ func TestPermit_NamesTheMissingPermission(t *testing.T) {
 	require.Equal(t, "this requires the permission entities.team.delete", err.Hint)
 }
 
-func TestReadable(t *testing.T) {
+func TestReadable_HidesOtherTypes(t *testing.T) {
 	t.Parallel()
 	types := []entity.Type{{Name: "report"}, {Name: "team", Version: "v2"}}
 	entities := []entity.Entity{{ID: "t1", Type: "team"}, {ID: "r1", Type: "report"}, {ID: "t2", Type: "team"}, {ID: "x1", Type: "removed"}}

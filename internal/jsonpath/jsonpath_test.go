@@ -42,7 +42,7 @@ func tried(ctx context.Context, path, document string) ([]string, error) {
 	return found, err
 }
 
-func TestSelect(t *testing.T) {
+func TestSelect_FindsTheValues(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{
 		{"$.limit", "10"},

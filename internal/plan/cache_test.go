@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-func TestCache(t *testing.T) {
+func TestCache_CompilesADocumentOnce(t *testing.T) {
 	t.Parallel()
 	cache := plan.NewCache[string]()
 	compiled := 0

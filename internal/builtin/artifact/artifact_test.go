@@ -46,7 +46,7 @@ func numbered(n int) string {
 	return b.String()
 }
 
-func TestRead(t *testing.T) {
+func TestRead_ReturnsTheChosenPart(t *testing.T) {
 	t.Parallel()
 	value := `{"items":[{"id":1,"tags":["a"]},{"id":2,"tags":[]},{"id":3}],"next":null,"big":12345678901234567890}`
 	tests := map[string]struct {
@@ -120,7 +120,7 @@ func TestRead_IsTruncated(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestRead_RefusesWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		value string
@@ -163,7 +163,7 @@ func (e endless) ReadArtifact(_ context.Context, _ jig.Invocation, _ string, off
 	return []byte(strings.Repeat("y\n", limit/2+1)[:min(int64(limit), int64(e)-offset)]), int64(e), nil
 }
 
-func TestLargeArtifacts(t *testing.T) {
+func TestRead_BoundsLargeArtifacts(t *testing.T) {
 	t.Parallel()
 	large := tooltest.New(t, artifact.Tools(artifact.Options{Store: endless(1 << 40)})...)
 	require.Equal(t, "artifact_too_large", large.Fail("artifact.read", object{"id": "a", "grep": "x"}).Reason)

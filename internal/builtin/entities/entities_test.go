@@ -113,7 +113,7 @@ func (b *bench) create(kind string, content object) string {
 	return made.ID
 }
 
-func TestEntityLifecycle(t *testing.T) {
+func TestEntities_LiveFromCreationToDeletion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	parent := b.create("team", object{"name": "parent"})
@@ -189,7 +189,7 @@ func TestEntityLifecycle(t *testing.T) {
 	require.Equal(t, int64(1), stats.Total)
 }
 
-func TestCreateChecks(t *testing.T) {
+func TestCreate_ChecksTheContent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	require.Equal(t, "/content/nope", b.refusal(jig.CodeInvalidInput, entities.CreateTool, object{"type": "team", "content": object{"name": "x", "nope": 1}}).Field)
@@ -207,7 +207,7 @@ func TestCreateChecks(t *testing.T) {
 	}
 }
 
-func TestFindEntities(t *testing.T) {
+func TestEntities_AreFoundByWordsAndFields(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	for i := range 5 {
@@ -256,7 +256,7 @@ func TestFindEntities(t *testing.T) {
 }
 
 // Without the permission for a type, its entities do not exist.
-func TestPermissionsFailClosed(t *testing.T) {
+func TestPermissions_FailClosed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	team, report := b.create("team", object{"name": "needle"}), b.create("report", object{"subject": "needle"})

@@ -16,7 +16,7 @@ import (
 // asText returns a model's answer.
 func asText(answer string) modeltest.Reply { return modeltest.Text(answer) }
 
-func TestExtractFilters(t *testing.T) {
+func TestExtractFilters_KeepsWhatTheTextSays(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		text    string
@@ -144,7 +144,7 @@ func must(t *testing.T, v any) object {
 	return o
 }
 
-func TestExtractFiltersWithoutAModel(t *testing.T) {
+func TestExtractFilters_NeedsAModel(t *testing.T) {
 	t.Parallel()
 	e := newBench(t, "*").refusal(jig.CodeMissingParam, entities.ExtractFiltersTool, object{"type": "team", "text": "x"})
 	require.Equal(t, "/model", e.Field)
@@ -156,7 +156,7 @@ func TestExtractFiltersWithoutAModel(t *testing.T) {
 	require.Empty(t, s.Requests())
 }
 
-func TestExtractFiltersFails(t *testing.T) {
+func TestExtractFilters_FailsWithTheModel(t *testing.T) {
 	t.Parallel()
 	for code, replies := range map[jig.Code][]modeltest.Reply{
 		jig.CodeInvalidOutput: {asText("one moment"), asText("{not JSON}")},

@@ -67,7 +67,7 @@ func idsOf(r entities.Research) []string {
 	return ids
 }
 
-func TestResearchFindsPassages(t *testing.T) {
+func TestResearch_FindsPassages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	alpha := b.create("team", object{"name": "Alpha", "size": 3, "notes": "billing billing"})
@@ -110,7 +110,7 @@ func TestResearchFindsPassages(t *testing.T) {
 	require.Empty(t, r.Entities)
 }
 
-func TestResearchRefuses(t *testing.T) {
+func TestResearch_RefusesUnclearTypes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	where := []object{{"field": "size", "op": "gt", "value": 5}}
@@ -126,7 +126,7 @@ func TestResearchRefuses(t *testing.T) {
 	b.refused(jig.CodeNotFound, entities.ResearchTool, object{"question": "x", "workspace": "nope"})
 }
 
-func TestResearchAnswersWithSentences(t *testing.T) {
+func TestResearch_AnswersWithSentences(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	alpha := b.create("team", object{"name": "Alpha"})
@@ -155,7 +155,7 @@ func said(answer string, claims ...object) modeltest.Reply {
 	return modeltest.Text("```json\n" + string(b) + "\n```")
 }
 
-func TestResearchAnswersByModel(t *testing.T) {
+func TestResearch_AnswersByModel(t *testing.T) {
 	t.Parallel()
 	const body = "We keep the billing service. It runs in Bonn."
 	for name, row := range map[string]struct {
@@ -269,7 +269,7 @@ func TestResearch_AnswersEntitiesConcurrently(t *testing.T) {
 }
 
 // Texts that the principal may not read are not used, and entities of another tenant are not found by id.
-func TestResearchFailsClosed(t *testing.T) {
+func TestResearch_FailsClosed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	team, report := b.create("team", object{"name": "needle"}), b.create("report", object{"subject": "needle"})

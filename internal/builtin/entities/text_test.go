@@ -22,7 +22,7 @@ func called[T any](t *testing.T, b *bench, key, tool string, input object) (out 
 	return out
 }
 
-func TestTextsOfEntities(t *testing.T) {
+func TestTexts_AreReadAndReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "entities.team.read", "entities.team.write")
 	id, other := b.create("team", object{"name": "a"}), b.create("team", object{"name": "b"})

@@ -112,7 +112,7 @@ func newPlace() *place {
 	return p
 }
 
-func TestGetStatus(t *testing.T) {
+func TestGetStatus_ReturnsTheTasks(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
 	r := p.run(t, tasks.GetStatusTool, `{"entity_id":"ent_1"}`, 1)
@@ -127,7 +127,7 @@ func TestGetStatus(t *testing.T) {
 	require.Equal(t, "/entity_id", r.Error.Field)
 }
 
-func TestRetryOfAnAgent(t *testing.T) {
+func TestRetry_StartsAnAgentAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
 	for _, status := range []string{"failed", "canceled"} {
@@ -152,7 +152,7 @@ func TestRetryOfAnAgent(t *testing.T) {
 	require.Len(t, p.said, 3)
 }
 
-func TestRetryOfACall(t *testing.T) {
+func TestRetry_MakesACallAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
 	id := jig.ChildSessionID("ses_op", "1.1")

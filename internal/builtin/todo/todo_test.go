@@ -19,7 +19,7 @@ func (m memory) SetTodo(_ context.Context, tenant, session string, items json.Ra
 	return nil
 }
 
-func TestWrite(t *testing.T) {
+func TestWrite_ReplacesTheList(t *testing.T) {
 	t.Parallel()
 	store := memory{}
 	kit := tooltest.New(t, todo.Tools(todo.Options{Store: store})...)
@@ -32,7 +32,7 @@ func TestWrite(t *testing.T) {
 	require.JSONEq(t, `{"items":[]}`, string(kit.Succeed("todo.write", json.RawMessage(`{"items":[]}`), nil).Data))
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWrite_RefusesBadItems(t *testing.T) {
 	t.Parallel()
 	kit := tooltest.New(t, todo.Tools(todo.Options{Store: memory{}})...)
 	e := kit.Fail("todo.write", json.RawMessage(`{"items":[{"id":"1","task":"a","status":"pending"},{"id":"1","task":"b","status":"pending"}]}`))

@@ -58,7 +58,7 @@ func (f *fixture) create(t *testing.T, kind, content string) string {
 	return e.ID
 }
 
-func TestReadableFailsClosed(t *testing.T) {
+func TestReadable_FailsClosed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	id := f.create(t, "team", `{"name":"a"}`)

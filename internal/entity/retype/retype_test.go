@@ -29,7 +29,7 @@ func checker(songs int64, old entity.Type) retype.Checker {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheck_RefusesWhatContentMayNotFit(t *testing.T) {
 	t.Parallel()
 	old := song("v1", entity.FieldNumber)
 	for name, row := range map[string]struct {
@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestAgain(t *testing.T) {
+func TestAgain_TriesOnceMoreAfterAConflict(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]int{"type_changed": 2, "fields_changed": 1, "": 1} {
 		tries := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestSequence(t *testing.T) {
+func TestAdvance_RunsStepsInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
 kind: composition
@@ -33,7 +33,7 @@ output: {page: "${steps.page.data.input.title}", total: "${vars.total}", section
 	require.Equal(t, []string{"page", "sections[0]", "sections[1]", "sections[2]", "left", "right", "broken", "caught", "repair"}, w.asked)
 }
 
-func TestFailureIsUndone(t *testing.T) {
+func TestAdvance_UndoesAFailedRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
 kind: composition

@@ -99,7 +99,7 @@ func readRuns(t *testing.T) []aRun {
 	return all
 }
 
-func TestRunsConform(t *testing.T) {
+func TestAdvance_ConformsToTheReference(t *testing.T) {
 	t.Parallel()
 	runs := readRuns(t)
 	require.GreaterOrEqual(t, len(runs), 120)

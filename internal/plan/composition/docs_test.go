@@ -71,7 +71,7 @@ func readRun(t *testing.T, document, text string) aRun {
 }
 
 // The examples in the reference do what the page says, even when moves are lost.
-func TestRunsInTheReference(t *testing.T) {
+func TestReference_RunsAsItSays(t *testing.T) {
 	t.Parallel()
 	for _, run := range runsOf(t, reference) {
 		t.Run(run.section, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestRunsInTheReference(t *testing.T) {
 }
 
 // The examples on the page about other tools also do what the page says, even when moves are lost.
-func TestRunsForOtherTools(t *testing.T) {
+func TestReference_RunsForOtherTools(t *testing.T) {
 	t.Parallel()
 	runs := runsOf(t, "../../../docs/from-other-tools.md")
 	require.GreaterOrEqual(t, len(runs), 4)
@@ -100,7 +100,7 @@ func TestRunsForOtherTools(t *testing.T) {
 
 // Each construct has a section with an example that succeeds, one that fails, its rules, its errors, and documents that are refused. Each key
 // of a step appears in an example.
-func TestReferenceHasEveryConstruct(t *testing.T) {
+func TestReference_HasEveryConstruct(t *testing.T) {
 	t.Parallel()
 	runs := runsOf(t, reference)
 	used := map[string]bool{}
@@ -144,7 +144,7 @@ func TestReferenceHasEveryConstruct(t *testing.T) {
 }
 
 // The page lists every code that a run may fail with.
-func TestReferenceHasEveryCode(t *testing.T) {
+func TestReference_HasEveryCode(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(reference)
 	require.NoError(t, err)

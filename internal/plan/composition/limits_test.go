@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestTooManyItems(t *testing.T) {
+func TestLoop_RefusesTooManyItems(t *testing.T) {
 	t.Parallel()
 	document := `
 kind: composition
@@ -90,7 +90,7 @@ output: {n: "${size(steps.rows)}"}
 	require.Len(t, move.Steps, 20)
 }
 
-func TestLargeErrorsAreCut(t *testing.T) {
+func TestState_CutsLargeErrors(t *testing.T) {
 	t.Parallel()
 	violations := make([]jig.Violation, 100)
 	for i := range violations {
@@ -132,7 +132,7 @@ steps:
 }
 
 // The results that an expression reads are looked up together, not one step at a time.
-func TestResultsAreReadTogether(t *testing.T) {
+func TestBind_ReadsResultsTogether(t *testing.T) {
 	t.Parallel()
 	var document strings.Builder
 	document.WriteString("kind: composition\nname: test.together\nsteps:\n")

@@ -67,7 +67,7 @@ func TestExpressions_Variables(t *testing.T) {
 }
 
 // Each kind of task makes the expected call.
-func TestCalls(t *testing.T) {
+func TestAdvance_CallsTheToolsOfTasks(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object"}`)
 	for name, c := range map[string]struct {
@@ -122,7 +122,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestAdvance_FailedTasksDoNotStopOthers(t *testing.T) {
 	t.Parallel()
 	big := `"` + strings.Repeat("x", 1<<20) + `"`
 	for name, c := range map[string]struct {
@@ -168,7 +168,7 @@ func TestFailures(t *testing.T) {
 }
 
 // A prompt whose answer does not fit is asked once more and told what was wrong. A second answer that does not fit fails the task.
-func TestRepair(t *testing.T) {
+func TestRepair_AsksAModelOnceMore(t *testing.T) {
 	t.Parallel()
 	prompt := entity.Task{ID: "x", Kind: entity.TaskPrompt, Input: json.RawMessage(`{"prompt":"Sum up."}`)}
 	bad, good := `{"text":"unfit words","model":"m1","usage":{"input":10,"output":5}}`, `{"text":"good","model":"m2","usage":{"input":20,"output":6}}`
@@ -222,7 +222,7 @@ func TestProvenance_NamesTheCallOfTheSession(t *testing.T) {
 }
 
 // An agent whose answer must be JSON is also asked once more. An agent that answers in words is not.
-func TestRepairOfAnAgent(t *testing.T) {
+func TestRepair_AsksAnAgentOnceMore(t *testing.T) {
 	t.Parallel()
 	agent := entity.Task{
 		ID: "x", Kind: entity.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"Write.","input":{"of":"y"}}`), OutputSchema: json.RawMessage(`{"type":"object"}`),
@@ -261,7 +261,7 @@ func TestRepairOfAnAgent(t *testing.T) {
 	require.Equal(t, []string{"x"}, w.asked)
 }
 
-func TestAttempts(t *testing.T) {
+func TestAttempts_BackOffUpToTheLimit(t *testing.T) {
 	t.Parallel()
 	task := tool("x", `{"now":"${now}"}`)
 	task.Attempts, task.Backoff = 4, 10*time.Second
@@ -288,7 +288,7 @@ func TestAttempts(t *testing.T) {
 	require.Equal(t, []string{"x"}, w.asked, "nobody asks a person again")
 }
 
-func TestCancel(t *testing.T) {
+func TestCancel_EndsOpenTasks(t *testing.T) {
 	t.Parallel()
 	slow := tool("slow", `{}`)
 	waits := tool("waits", `{}`)
@@ -308,7 +308,7 @@ func TestCancel(t *testing.T) {
 }
 
 // Once the extraction is canceled, no model is asked again.
-func TestCancelBeforeRepair(t *testing.T) {
+func TestCancel_PreventsARepair(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(entity.Task{ID: "x", Kind: entity.TaskPrompt}, tool("y", `{}`))
 	w := worldOf(compile(t, kind), extraction.Input{}, answers(map[string]string{"x": `{"text":"unfit"}`, "y": "1"}))
@@ -321,7 +321,7 @@ func TestCancelBeforeRepair(t *testing.T) {
 }
 
 // At most max_parallel tasks run at once, in the order of the document. Skipped and computed tasks do not take a slot.
-func TestMaxParallel(t *testing.T) {
+func TestMaxParallel_BoundsOpenTasks(t *testing.T) {
 	t.Parallel()
 	never := tool("never", `{}`)
 	never.When = "false"
@@ -337,7 +337,7 @@ func TestMaxParallel(t *testing.T) {
 	require.Equal(t, []string{"c", "a", "b"}, w.asked)
 }
 
-func TestFields(t *testing.T) {
+func TestFields_LimitTheTasks(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(compute("a", "1"), compute("b", "tasks.a", "a"), compute("c", "3"))
 	kind.Fields = append(kind.Fields, entity.Field{Name: "by_hand", Type: entity.FieldText})
@@ -354,7 +354,7 @@ func TestFields(t *testing.T) {
 }
 
 // A refresh runs a task again only if something changed that its input hash covers.
-func TestRefreshOfOneTask(t *testing.T) {
+func TestRefresh_RunsTheTaskWhoseInputChanged(t *testing.T) {
 	t.Parallel()
 	task := tool("x", `{"of":"${entity.content.path} ${input.level} ${entity.content.base} ${tenant} ${now}"}`, "base")
 	task.Sources, task.When = "['doc_1', 'doc_2', 'doc_1']", "entity.content.wanted"
@@ -416,7 +416,7 @@ func TestRefreshOfOneTask(t *testing.T) {
 }
 
 // A refresh leaves a failed task as it is, and the tasks that depend on it skipped, until its inputs or sources change.
-func TestRefreshOfFailures(t *testing.T) {
+func TestRefresh_KeepsFailuresWithTheSameInput(t *testing.T) {
 	t.Parallel()
 	task := tool("x", `{"of":"${input.n}"}`)
 	task.Sources = "['doc_1']"
@@ -438,7 +438,7 @@ func TestRefreshOfFailures(t *testing.T) {
 }
 
 // A move is bounded. It leaves the remaining work to another move that is due at once.
-func TestMovesAreBounded(t *testing.T) {
+func TestAdvance_BoundsMoves(t *testing.T) {
 	t.Parallel()
 	var tasks []entity.Task
 	for i := range 1000 {
@@ -461,7 +461,7 @@ func TestMovesAreBounded(t *testing.T) {
 	require.Equal(t, 2, w.moves, "4 MiB, then the rest")
 }
 
-func TestBadInputsAndStates(t *testing.T) {
+func TestAdvance_RefusesBadInputsAndStates(t *testing.T) {
 	t.Parallel()
 	plan := compile(t, kindOf(tool("x", `{}`)))
 	for input, says := range map[string]string{

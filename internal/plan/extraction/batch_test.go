@@ -243,7 +243,7 @@ func countOf(out extraction.BatchResult) map[string]int {
 }
 
 // Each entity is filled once and counted, and the limit of parallel entities holds, even if extractions fail and moves are lost.
-func TestBatch(t *testing.T) {
+func TestAdvanceBatch_FillsAllEntities(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestBatch(t *testing.T) {
 }
 
 // A canceled batch begins no further extractions, waits for those that are running, and reports the cancellation.
-func TestBatchIsCanceled(t *testing.T) {
+func TestAdvanceBatch_IsCanceled(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -356,7 +356,7 @@ func TestBatch_PassesItsOptionsOn(t *testing.T) {
 }
 
 // An invalid state ends the run with an error that says what is wrong.
-func TestBatchWithABadState(t *testing.T) {
+func TestAdvanceBatch_RefusesABadState(t *testing.T) {
 	t.Parallel()
 	c := crowdOf(t, extraction.BatchInput{Type: "page"}, nil, nil, nil)
 	for _, state := range []string{`{`, `{"v":2}`, `{"v":1,"found":3}`, `{"v":1,"colour":1}`, `{"v":1,"paging":true}`} {

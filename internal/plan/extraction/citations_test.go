@@ -22,7 +22,7 @@ func connected() map[string]extraction.Source {
 	}
 }
 
-func TestCitations(t *testing.T) {
+func TestCitations_AcceptOnlyClaimsThatHold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		claims string
@@ -89,7 +89,7 @@ func TestCitations(t *testing.T) {
 }
 
 // Claims that pass become the value, and the entities that they name become its sources.
-func TestCitationsValue(t *testing.T) {
+func TestCitations_TakeTheIdsOfTheClaims(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(
 		entity.Task{ID: "summary", Kind: entity.TaskTool, Use: "write.claims"},
@@ -118,7 +118,7 @@ func TestCitationsValue(t *testing.T) {
 }
 
 // An error that names many claims is complete in the result and shortened in the log.
-func TestCitationsFullList(t *testing.T) {
+func TestCitations_ListAllViolations(t *testing.T) {
 	t.Parallel()
 	var claims []entity.TextClaim
 	for range 300 {

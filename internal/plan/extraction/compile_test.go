@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/plan/extraction"
 )
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompile_RefusesBadTypes(t *testing.T) {
 	t.Parallel()
 	many, deep := []entity.Task{}, []entity.Task{compute("t0", "1")}
 	for i := range 1001 {
@@ -68,7 +68,7 @@ func TestCompileRefuses(t *testing.T) {
 }
 
 // The name of a task in a text, a comment or an escape does not count as reading that task.
-func TestCompileReadsExpressions(t *testing.T) {
+func TestCompile_ReadsExpressions(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
 		`'tasks.a'`, `"\"tasks.a"`, `r"\" + "tasks.a"`, `'''it's tasks.a'''`, `1 // tasks.a`, `{'tasks': {'a': 1}}.tasks.a`, `b'tasks.a' == b''`,

@@ -46,7 +46,7 @@ func strict() extraction.Checks {
 	}}
 }
 
-func TestEntityTypesInTheReference(t *testing.T) {
+func TestReference_EntityTypesCompile(t *testing.T) {
 	t.Parallel()
 	kinds := documented(t)
 	require.Len(t, kinds, 2, "the reference has an example that no test runs")

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/plan/extraction"
 )
 
-func TestEngine(t *testing.T) {
+func TestEngine_RefusesAnotherVersion(t *testing.T) {
 	t.Parallel()
 	var loads atomic.Int32
 	engine := extraction.NewEngine(func(_ string, body []byte) (kind entity.Type, err error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // When a call ended without a result, its status decides the error.
-func TestCallsWithoutResult(t *testing.T) {
+func TestAdvance_DerivesOutcomesOfCallsWithoutResult(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[jig.CallStatus]jig.Code{
 		jig.CallSucceeded: "", jig.CallFailed: jig.CodeInternal, jig.CallDenied: jig.CodeDenied, jig.CallExpired: jig.CodeExpired,

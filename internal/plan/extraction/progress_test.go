@@ -12,7 +12,7 @@ import (
 )
 
 // The status of a task comes from the state. For a task that was not requested, it comes from the stored outcome.
-func TestStanding(t *testing.T) {
+func TestStanding_ReportsEachTask(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(compute("a", "1"), tool("b", `{}`), compute("c", "tasks.b", "b"), compute("d", "[1][3]"))
 	w := worldOf(compile(t, kind), extraction.Input{}, func(*row) (jig.ToolResult, bool) { return succeed(`1`), true })
@@ -59,7 +59,7 @@ func TestStanding(t *testing.T) {
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
 }
 
-func TestStatusOf(t *testing.T) {
+func TestStatusOf_FollowsTheCallAndTheTasks(t *testing.T) {
 	t.Parallel()
 	tasks := func(status string) map[string]jig.TaskState {
 		return map[string]jig.TaskState{"a": {Status: "completed"}, "b": {Status: status}}

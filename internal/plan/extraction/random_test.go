@@ -235,8 +235,8 @@ func (h history) note(t *testing.T, g graph, e jig.Event) {
 
 var yes = json.RawMessage(`{"seed":7,"yes":true}`)
 
-// TestRandomGraphs runs random graphs of up to 1,000 tasks, with lost moves and calls that end in any order.
-func TestRandomGraphs(t *testing.T) {
+// TestAdvance_ConformsForRandomGraphs runs random graphs of up to 1,000 tasks, with lost moves and calls that end in any order.
+func TestAdvance_ConformsForRandomGraphs(t *testing.T) {
 	t.Parallel()
 	seen := map[extraction.TaskStatus]int{}
 	for seed := range uint64(41) {
@@ -382,9 +382,9 @@ func (s steady) sources() map[string]extraction.Source {
 	return out
 }
 
-// TestRefreshRunsWhatChanged changes some sources and predicts which tasks must run: those whose source has changed, and those that read a
+// TestRefresh_RunsWhatChanged changes some sources and predicts which tasks must run: those whose source has changed, and those that read a
 // changed value.
-func TestRefreshRunsWhatChanged(t *testing.T) {
+func TestRefresh_RunsWhatChanged(t *testing.T) {
 	t.Parallel()
 	stopped := 0
 	for seed := range uint64(18) {
@@ -428,8 +428,8 @@ func TestRefreshRunsWhatChanged(t *testing.T) {
 	require.Greater(t, stopped, 10)
 }
 
-// TestRetryRunsTheRest retries an extraction with tools that now work: tasks with values keep them, and all other tasks run.
-func TestRetryRunsTheRest(t *testing.T) {
+// TestRetry_RunsTheRest retries an extraction with tools that now work: tasks with values keep them, and all other tasks run.
+func TestRetry_RunsTheRest(t *testing.T) {
 	t.Parallel()
 	mended := 0
 	for seed := range uint64(40) {

@@ -204,7 +204,7 @@ func engaged(more ...any) map[string]any {
 	return in
 }
 
-func TestRunCreatesAndStarts(t *testing.T) {
+func TestRun_CreatesAndStarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	result, out := w.run(t, document, invocation(1), engaged("workspace", "west"))
@@ -233,7 +233,7 @@ func TestRun_TimesOutDuringADelayedAnswer(t *testing.T) {
 	})
 }
 
-func TestRunRejects(t *testing.T) {
+func TestRun_RejectsWithAReason(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		input               map[string]any
@@ -342,7 +342,7 @@ func TestRun_ResumesAfterAnInterruption(t *testing.T) {
 	}
 }
 
-func TestRunWithAKey(t *testing.T) {
+func TestRun_CreatesOnceUnderAKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	_, first := w.run(t, document, invocation(1), engaged("key", "k"))

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-func TestLoad(t *testing.T) {
+func TestLoad_RefusesBadDocuments(t *testing.T) {
 	t.Parallel()
 	engine := newWorld().engine(t)
 	x, err := spec.LoadExecution("tool.yaml", []byte(document))

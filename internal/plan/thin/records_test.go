@@ -105,7 +105,7 @@ func TestRecords_TrespassesOfOneCallAreBounded(t *testing.T) {
 	require.Equal(t, l.foreign[:20], l.recorded)
 }
 
-func TestStarter(t *testing.T) {
+func TestStarter_StartsTheSessionOnce(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
 	s := thin.NewStarter(l, l)
