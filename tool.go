@@ -217,10 +217,10 @@ const ImplementationThin = "thin_tool"
 const (
 	// ReasonBundleNotInstalled: the bundle that the tool belongs to is not installed for the tenant.
 	ReasonBundleNotInstalled = "bundle_not_installed"
-	// ReasonEngagementNotFound: an entity that the tool needs does not exist, or the principal may not read it.
-	ReasonEngagementNotFound = "engagement_not_found"
+	// ReasonEntityNotFound: an entity that the tool needs does not exist, or the principal may not read it.
+	ReasonEntityNotFound = "engagement_not_found"
 	// ReasonIDORViolation: the id belongs to another tenant's entity. This reason appears only in the audit; the caller sees
-	// ReasonEngagementNotFound, as for an id that does not exist.
+	// ReasonEntityNotFound, as for an id that does not exist.
 	ReasonIDORViolation = "idor_violation"
 	// ReasonWorkspaceViolation: the entity is not in the workspace that the call names.
 	ReasonWorkspaceViolation = "workspace_violation"

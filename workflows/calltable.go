@@ -269,10 +269,15 @@ func (b *callTable) ran(ctx workflow.Context, c *call, ran activities.Ran, err e
 	}
 }
 
-// abandon waits until the running calls have noticed that the session was canceled.
-func (b *callTable) abandon(ctx workflow.Context) error {
+// awaitRunning waits until no call is running, even if the run is canceled.
+func (b *callTable) awaitRunning(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	_ = workflow.Await(free, func() bool { return b.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be canceled
+}
+
+// abandon waits until the running calls have noticed that the session was canceled.
+func (b *callTable) abandon(ctx workflow.Context) error {
+	b.awaitRunning(ctx)
 	return ctx.Err()
 }
 

@@ -59,7 +59,8 @@ func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, err
 		}
 		return *c.far, nil
 	}
-	if err := workflow.SetQueryHandlerWithOptions(ctx, protocol.QueryStatus, progress, progressOptions()); err != nil {
+	options := workflow.QueryHandlerOptions{Description: "How many tasks are done, running, failed and skipped. It takes no input."}
+	if err := workflow.SetQueryHandlerWithOptions(ctx, protocol.QueryStatus, progress, options); err != nil {
 		return nil, err //nolint:wrapcheck // registering fails only on a programming error
 	}
 	return c.toEnd(ctx)
@@ -106,7 +107,7 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 		}
 		if again {
 			in := c.in
-			in.Told = !c.told.same(Waiting{})
+			in.Told = !c.lastReport.same(Waiting{})
 			in.Canceled = c.canceled || ctx.Err() != nil // Temporal does not pass a cancel on to the next run
 			return nil, workflow.NewContinueAsNewError(ctx, c.name, in)
 		}
@@ -125,9 +126,9 @@ type composition struct {
 	yielding bool
 	// stops holds the functions that cancel running calls, by call id.
 	stops map[string]workflow.CancelFunc
-	// told is the latest report sent to the session. earlier reports that an earlier run may have sent another one.
-	told    Waiting
-	earlier bool
+	// lastReport is the latest report sent to the session. earlier reports that an earlier run may have sent another one.
+	lastReport Waiting
+	earlier    bool
 	// unbegun reports that the composition has not begun and does so only when a person acts.
 	unbegun bool
 	// steps are the paths of the running steps, and far is the overall progress. Both are for display.
@@ -175,8 +176,7 @@ func (t *wakeTimer) set(ctx workflow.Context, at time.Time, summary string) {
 func (c *composition) compose(ctx workflow.Context) (activities.Composed, error) {
 	if ctx.Err() != nil && !c.canceled {
 		c.canceled = true
-		free, _ := workflow.NewDisconnectedContext(ctx)
-		_ = workflow.Await(free, func() bool { return c.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be canceled
+		c.awaitRunning(ctx)
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // the final state must be stored even when the run is canceled
 	var a *activities.Activities
@@ -214,8 +214,7 @@ func (c *composition) failed(ctx workflow.Context) bool {
 	if c.failure == nil {
 		return false
 	}
-	free, _ := workflow.NewDisconnectedContext(ctx)
-	_ = workflow.Await(free, func() bool { return c.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be canceled
+	c.awaitRunning(ctx)
 	return true
 }
 
@@ -353,13 +352,13 @@ func (c *composition) report(ctx workflow.Context) {
 	}
 	now.Idle = c.unbegun || c.idle() && len(now.Calls)+c.stuck() > 0
 	now.Ending = c.ending
-	now.Seq = following(ctx, c.told.Seq)
+	now.Seq = following(ctx, c.lastReport.Seq)
 	workflow.SetCurrentDetails(ctx, c.details())
-	if !c.earlier && now.same(c.told) {
+	if !c.earlier && now.same(c.lastReport) {
 		return
 	}
-	now.send(ctx, c.ref.SessionID, c.earlier || now.Idle != c.told.Idle)
-	c.told, c.earlier = now, false
+	now.send(ctx, c.ref.SessionID, c.earlier || now.Idle != c.lastReport.Idle)
+	c.lastReport, c.earlier = now, false
 }
 
 // frames returns the type of the workflow that answers a composition or an extraction, the calls whose progress the store keeps in a

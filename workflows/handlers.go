@@ -68,13 +68,3 @@ func updateOptions(name string) workflow.UpdateHandlerOptions {
 	}
 	return workflow.UpdateHandlerOptions{Description: text}
 }
-
-// queryOptions returns the options of the query status of a session.
-func queryOptions() workflow.QueryHandlerOptions {
-	return workflow.QueryHandlerOptions{Description: "The status of the session, its calls, and the calls that wait for people. It takes no input."}
-}
-
-// progressOptions returns the options of the query status of an extraction.
-func progressOptions() workflow.QueryHandlerOptions {
-	return workflow.QueryHandlerOptions{Description: "How many tasks are done, running, failed and skipped. It takes no input."}
-}

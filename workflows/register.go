@@ -3,6 +3,18 @@
 //
 // Workflow code decides only in which order things happen and what to wait for. Activities do everything that reads, writes or computes
 // on data. The package imports no store, no CEL and no spec parser.
+//
+// Four ideas explain most of it:
+//
+//   - A run holds references to calls and their states in a callTable, never their data. It starts those that are ready, and the store says
+//     what became of them.
+//   - Signals and updates go through one inbox and one activity, Hear, which decides what they change. Nothing is lost when a run ends: close
+//     in pass.go drains every channel before the run continues as new.
+//   - A composition, an extraction and a child session are workflows of their own. They report the calls that wait for people to the session
+//     that started them ([Waiting]), so that one query shows everything that is open.
+//   - What people see of a run, in search attributes and in the Web UI, follows from its state. status.go and describe.go write it.
+//
+// Begin with Pass in pass.go, then runCalls in calls.go and startReady in calltable.go. The histories in testdata must replay with the code.
 package workflows
 
 import (

@@ -78,9 +78,9 @@ func (b *callTable) hears(waiting Waiting) bool {
 // shows them too.
 type parent struct {
 	sessionID, call string
-	// told is the latest report to the parent. sent is ready once Temporal has delivered the report or given up.
-	told Waiting
-	sent workflow.Future
+	// lastReport is the latest report to the parent. sent is ready once Temporal has delivered the report or given up.
+	lastReport Waiting
+	sent       workflow.Future
 	// earlier reports that an earlier run may have told the parent about waiting calls.
 	earlier bool
 }
@@ -117,12 +117,12 @@ func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, waits 
 	for i := range now.Waits {
 		now.Waits[i].Via, now.Waits[i].SessionID = p.call, cmp.Or(now.Waits[i].SessionID, self)
 	}
-	if !p.earlier && now.same(p.told) {
+	if !p.earlier && now.same(p.lastReport) {
 		return
 	}
-	now.Seq = following(ctx, p.told.Seq)
-	p.sent = now.send(ctx, p.sessionID, p.earlier || now.Idle != p.told.Idle)
-	p.told, p.earlier = now, false
+	now.Seq = following(ctx, p.lastReport.Seq)
+	p.sent = now.send(ctx, p.sessionID, p.earlier || now.Idle != p.lastReport.Idle)
+	p.lastReport, p.earlier = now, false
 }
 
 // handOver returns what the next run must know about the parent. A report that was not delivered before the run ends may be lost. In that
@@ -131,6 +131,6 @@ func (p *parent) handOver() *protocol.ParentCall {
 	if p == nil {
 		return nil
 	}
-	told := p.earlier || !p.told.same(Waiting{}) || p.sent != nil && !p.sent.IsReady()
-	return &protocol.ParentCall{SessionID: p.sessionID, Call: p.call, Told: told}
+	reported := p.earlier || !p.lastReport.same(Waiting{}) || p.sent != nil && !p.sent.IsReady()
+	return &protocol.ParentCall{SessionID: p.sessionID, Call: p.call, Told: reported}
 }

@@ -81,7 +81,9 @@ func signalNames() []string {
 
 // listen registers the handlers for everything that reaches the session from outside: the query, the updates and the signals.
 func (s *session) listen(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandlerWithOptions(ctx, protocol.QueryStatus, s.view, queryOptions()); err != nil {
+	if err := workflow.SetQueryHandlerWithOptions(ctx, protocol.QueryStatus, s.view, workflow.QueryHandlerOptions{
+		Description: "The status of the session, its calls, and the calls that wait for people. It takes no input.",
+	}); err != nil {
 		return fmt.Errorf("registering the query %s: %w", protocol.QueryStatus, err)
 	}
 	for _, name := range []string{protocol.UpdateDecide, protocol.UpdateReconcile, protocol.UpdateAnswer} {

@@ -56,8 +56,8 @@ func TestConsulting_Rejects(t *testing.T) {
 		code         jig.Code
 		reason, said string
 	}{
-		"unknown":              {map[string]any{"engagement_id": jig.NewEntityID()}, jig.CodeNotFound, jig.ReasonEngagementNotFound, ""},
-		"another tenant's":     {map[string]any{"engagement_id": theirs.ID}, jig.CodeNotFound, jig.ReasonEngagementNotFound, ""},
+		"unknown":              {map[string]any{"engagement_id": jig.NewEntityID()}, jig.CodeNotFound, jig.ReasonEntityNotFound, ""},
+		"another tenant's":     {map[string]any{"engagement_id": theirs.ID}, jig.CodeNotFound, jig.ReasonEntityNotFound, ""},
 		"another workspace's":  {map[string]any{"engagement_id": harbour, "workspace": "east"}, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, ""},
 		"with too few records": {map[string]any{"engagement_id": few}, jig.CodeConflict, jig.ReasonInsufficientGraph, ""},
 		"without a pilot":      {map[string]any{"engagement_id": noPilot}, jig.CodeConflict, jig.ReasonInsufficientGraph, "consulting.recordPilot"},

@@ -279,9 +279,9 @@ func TestThinTool_Rejects(t *testing.T) {
 		reason      string
 		field       string
 	}{
-		"no such entity":    {engaged("ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
-		"another type":      {engaged(pilot), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
-		"not readable":      {engaged(good), []string{"entities.review.write", "entities.review.read"}, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
+		"no such entity":    {engaged("ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEntityNotFound, "/engagement_id"},
+		"another type":      {engaged(pilot), entityPermissions, jig.CodeNotFound, jig.ReasonEntityNotFound, "/engagement_id"},
+		"not readable":      {engaged(good), []string{"entities.review.write", "entities.review.read"}, jig.CodeNotFound, jig.ReasonEntityNotFound, "/engagement_id"},
 		"no permission":     {map[string]any{"path": module}, nil, jig.CodeNotFound, "", "creates.type"},
 		"only readable":     {engaged(good), []string{"entities.*.read"}, jig.CodeNotPermitted, "", ""},
 		"another workspace": {with(good, "workspace", "east"), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "/workspace"},
@@ -294,8 +294,8 @@ func TestThinTool_Rejects(t *testing.T) {
 		"a reason of the author":          {engaged(shut), entityPermissions, jig.CodeInvalidInput, "pilot_closed", "requires[0]"},
 		"a reason with its own code":      {engaged(nobody), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "requires[1]"},
 		"a value that does not fit":       {with(good, "stage", "worn"), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.stage"},
-		"a relation to an unknown entity": {with(good, "related_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
-		"a field with an unknown entity":  {with(good, "pilot_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
+		"a relation to an unknown entity": {with(good, "related_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEntityNotFound, "creates.relations"},
+		"a field with an unknown entity":  {with(good, "pilot_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEntityNotFound, "creates.relations"},
 		"a field of the wrong type":       {with(good, "pilot_id", good), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.pilot"},
 		"a key that is too long":          {with(good, "key", strings.Repeat("k", 501)), entityPermissions, jig.CodeInvalidInput, "", "creates.key"},
 	} {

@@ -1,5 +1,12 @@
 // Package entity holds typed records: entity types with their fields and tasks, entities with the provenance of their values, texts, the
 // filters that find them, and the rules for who may see and change them. It does no I/O.
+//
+//   - An entity's content fits its [Type], whose [Field]s are filled by people, by tools, or by the [Task] that a field names. [Provenance]
+//     says how a task got a value.
+//   - A principal may see an entity if it may read entities of that type ([May], [Readable]). All others do not exist for it, and that is
+//     the same answer as for an id that nobody has. Package guarded reads and writes within these permissions.
+//   - A [Filter] compares fields of one type. [FilterFields] says what can be compared, and with which control people enter it.
+//   - [Taint] follows untrusted data through entities: what a session has read decides whether what it writes is trusted.
 package entity
 
 import (

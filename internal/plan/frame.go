@@ -1,5 +1,13 @@
-// Package plan defines what compositions and extractions share: the state of a run, the facts that a move is computed from, and the move
-// itself. Its subpackages compute the moves. It does no I/O.
+// Package plan defines what compositions and extractions share. Its subpackages compute what runs of documents do next. It does no I/O.
+//
+//   - A [Frame] is the stored state of a run. The interpreter reads it together with [Facts]: the calls and values of the run.
+//   - A [Move] is what the run does next. The caller stores it in one transaction ([FrameMove]) or not at all, so a run can be interrupted
+//     anywhere and be computed again elsewhere, with the same result.
+//   - A [Run] is the computation of one move: it caches facts, and collects calls, kept values, and what to wait for. Package composition
+//     and package extraction embed it; the languages stay apart.
+//   - A [Tool] is a document that can be called like any other tool.
+//
+// Begin with [Move]. Engine.Advance of composition and of extraction return one.
 package plan
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/entity/guarded"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
@@ -35,7 +35,7 @@ func extractTool() tools.Tool {
 			"provenance":{"type":"object","description":"by field"},
 			"tasks":{"type":"object","description":"how each task ended"},
 			"counts":{"type":"object","description":"numbers of tasks"}}}`),
-	}, func(context.Context, jig.Invocation, guarded.ExtractInput) (map[string]any, error) {
+	}, func(context.Context, jig.Invocation, entity.ExtractInput) (map[string]any, error) {
 		e := jig.Errorf(jig.CodeInternal, "%s is answered by a workflow of its own, and was called as a function", ExtractTool).
 			WithHint("run it through a workflow; this worker's program is at fault, not the input")
 		e.NotExecuted = true
@@ -65,7 +65,7 @@ func extractAllTool() tools.Tool {
 			"canceled":{"type":"integer"},
 			"failures":{"type":"array","description":"the first 100 that did not complete: {entity_id, outcome, error}","items":{"type":"object"}},
 			"pages":{"type":"integer"}}}`),
-	}, func(context.Context, jig.Invocation, guarded.ExtractAllInput) (map[string]any, error) {
+	}, func(context.Context, jig.Invocation, entity.ExtractAllInput) (map[string]any, error) {
 		e := jig.Errorf(jig.CodeInternal, "%s is answered by a workflow of its own, and was called as a function", ExtractAllTool).
 			WithHint("run it through a workflow; this worker's program is at fault, not the input")
 		e.NotExecuted = true

@@ -22,27 +22,6 @@ const (
 	maxBatchInput = 16 << 10
 )
 
-// ExtractInput is the input of entities.extract.
-type ExtractInput struct {
-	ID     string          `json:"id"               jsonschema:"the entity's id" minLength:"1"`
-	Fields []string        `json:"fields,omitempty" jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
-	Input  json.RawMessage `json:"input,omitempty" jsonschema:"what the tasks read as input"`
-	Mode   string          `json:"mode,omitempty"   jsonschema:"run: every task; retry: those without a value; refresh: those whose sources or inputs changed" enum:"run,retry,refresh" default:"run"`
-}
-
-// ExtractAllInput is the input of entities.extractAll.
-type ExtractAllInput struct {
-	Type        string                `json:"type"                   jsonschema:"the entity type's name" minLength:"1"`
-	Where       []entity.FilterClause `json:"where,omitempty"        jsonschema:"which of them, as for entities.filter; all when it is left out" maxItems:"50"`
-	Match       entity.FilterMatch    `json:"match,omitempty"        jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
-	Workspace   string                `json:"workspace,omitempty"    jsonschema:"only entities of this workspace"`
-	Mode        string                `json:"mode,omitempty"         jsonschema:"as for entities.extract" enum:"run,retry,refresh" default:"run"`
-	Fields      []string              `json:"fields,omitempty"       jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
-	Input       json.RawMessage       `json:"input,omitempty"        jsonschema:"what the tasks of every entity read as input, at most 16 KiB"`
-	MaxParallel int                   `json:"max_parallel,omitempty" jsonschema:"how many entities are filled at once" default:"20" minimum:"1" maximum:"100"`
-	Limit       int                   `json:"limit,omitempty"        jsonschema:"stop after this many entities; no limit when it is left out" minimum:"1"`
-}
-
 // TaskInput is the input of tasks.run and tasks.start.
 type TaskInput struct {
 	Entity string          `json:"entity"           jsonschema:"the entity's id" minLength:"1"`
@@ -50,54 +29,41 @@ type TaskInput struct {
 	Values json.RawMessage `json:"values,omitempty" jsonschema:"what the tasks read as input"`
 }
 
-// Extraction is the input for starting an extraction of an entity.
-type Extraction struct {
-	Entity entity.Entity
-	Type   entity.Type
-	Fields []string
-	Mode   string
-	// Task is the only task to run, with those that it depends on. If it is empty, Fields and Mode say what to run.
-	Task  string
-	Input json.RawMessage
-	// Tasks says how tasks ended in earlier extractions, by id.
-	Tasks map[string]json.RawMessage
-}
-
 // Extraction returns the input for the extraction that a call of entities.extract starts. The principal must be permitted to read and write
 // entities of the type.
-func (g Entities) Extraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (Extraction, error) {
-	var in ExtractInput
+func (g Entities) Extraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (entity.Extraction, error) {
+	var in entity.ExtractInput
 	if err := json.Unmarshal(input, &in); err != nil {
-		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
+		return entity.Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
 	}
 	x, err := g.toFill(ctx, inv, "/id", in.ID)
 	if err != nil {
-		return Extraction{}, err
+		return entity.Extraction{}, err
 	}
 	if err := extractable(x.Type, "/id", in.Fields); err != nil {
-		return Extraction{}, err
+		return entity.Extraction{}, err
 	}
-	x.Fields, x.Mode, x.Input = in.Fields, in.Mode, in.Input
+	x.Fields, x.Mode, x.Input = in.Fields, string(in.Mode), in.Input
 	return x, nil
 }
 
 // TaskExtraction returns the input for the extraction that a call of tasks.run starts. The principal must be permitted to read and write
 // entities of the type, and the type must have the task.
-func (g Entities) TaskExtraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (Extraction, error) {
+func (g Entities) TaskExtraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (entity.Extraction, error) {
 	var in TaskInput
 	if err := json.Unmarshal(input, &in); err != nil {
-		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
+		return entity.Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
 	}
 	x, err := g.toFill(ctx, inv, "/entity", in.Entity)
 	if err != nil {
-		return Extraction{}, err
+		return entity.Extraction{}, err
 	}
 	ids := make([]string, len(x.Type.Tasks))
 	for i, task := range x.Type.Tasks {
 		ids[i] = task.ID
 	}
 	if !slices.Contains(ids, in.Task) {
-		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the type %s has no task %q", x.Type.Name, jig.Cut(in.Task, 100)).WithField("/task").
+		return entity.Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the type %s has no task %q", x.Type.Name, jig.Cut(in.Task, 100)).WithField("/task").
 			WithHint(cmp.Or(suggest.OrKnown(in.Task, ids), "give the id of an entity whose type has this task"))
 	}
 	x.Task, x.Input = in.Task, in.Values
@@ -105,26 +71,26 @@ func (g Entities) TaskExtraction(ctx context.Context, inv jig.Invocation, input 
 }
 
 // toFill returns an entity whose fields the principal may fill, with its type and the outcomes of earlier tasks.
-func (g Entities) toFill(ctx context.Context, inv jig.Invocation, at, id string) (Extraction, error) {
+func (g Entities) toFill(ctx context.Context, inv jig.Invocation, at, id string) (entity.Extraction, error) {
 	types, err := g.ReadableTypes(ctx, inv)
 	if err != nil {
-		return Extraction{}, err
+		return entity.Extraction{}, err
 	}
 	e, tasks, err := g.Store.EntityProgress(ctx, inv.Tenant, id)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
-		return Extraction{}, err
+		return entity.Extraction{}, err
 	}
 	t, readable := types[e.Type]
 	if err != nil || !readable {
-		return Extraction{}, NotFound(at, id)
+		return entity.Extraction{}, NotFound(at, id)
 	}
-	return Extraction{Entity: e, Type: t, Tasks: tasks}, entity.Permit(inv.Principal, t.Name, entity.ActionWrite)
+	return entity.Extraction{Entity: e, Type: t, Tasks: tasks}, entity.Permit(inv.Principal, t.Name, entity.ActionWrite)
 }
 
 // CheckExtractAll checks whether the principal may read and write entities of the type that a call of entities.extractAll names, and whether
 // there is anything to extract. The filter itself is checked when the first page is read.
 func (g Entities) CheckExtractAll(ctx context.Context, inv jig.Invocation, input json.RawMessage) error {
-	var in ExtractAllInput
+	var in entity.ExtractAllInput
 	if err := json.Unmarshal(input, &in); err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/internal/entity/guarded"
 )
 
 // An extraction requires permission to read and write the entity, and entities that the principal may not read are not sources.
@@ -38,7 +37,7 @@ func TestExtraction_RequiresPermission(t *testing.T) {
 	for _, kind := range []string{"open", "secret"} {
 		require.NoError(t, f.db.Relate(t.Context(), f.inv.Tenant, entity.Relation{From: ids[kind], Name: "about", To: ids["page"]}))
 	}
-	begin := func(input string, permissions ...string) (guarded.Extraction, jig.Code) {
+	begin := func(input string, permissions ...string) (entity.Extraction, jig.Code) {
 		inv := f.inv
 		inv.Principal.Permissions = permissions
 		x, err := f.Extraction(t.Context(), inv, []byte(input))

@@ -26,21 +26,8 @@ const (
 	maxFailures = 100
 )
 
-// BatchInput says which entities to fill, and how.
-type BatchInput struct {
-	Type      string                `json:"type"`
-	Where     []entity.FilterClause `json:"where,omitempty"`
-	Match     entity.FilterMatch    `json:"match,omitempty"`
-	Workspace string                `json:"workspace,omitempty"`
-	Mode      Mode                  `json:"mode,omitempty"`
-	Fields    []string              `json:"fields,omitempty"`
-	Input     json.RawMessage       `json:"input,omitempty"`
-	// MaxParallel is the number of entities filled at the same time. The default is [DefaultBatchParallel]; the maximum is
-	// [MaxBatchParallel].
-	MaxParallel int `json:"max_parallel,omitempty"`
-	// Limit ends the batch after this many entities. There is no limit if it is not positive.
-	Limit int `json:"limit,omitempty"`
-}
+// BatchInput says which entities to fill, and how. The batch ends after Limit entities; there is no limit if it is not positive.
+type BatchInput = entity.ExtractAllInput
 
 // BatchResult is the data of a finished extraction of many entities. Matched is the sum of the other counts.
 type BatchResult struct {
@@ -68,14 +55,6 @@ type BatchFailure struct {
 	EntityID string     `json:"entity_id"`
 	Outcome  string     `json:"outcome"`
 	Error    *jig.Error `json:"error"`
-}
-
-// extractInput is the input of entities.extract.
-type extractInput struct {
-	ID     string          `json:"id"`
-	Mode   Mode            `json:"mode,omitempty"`
-	Fields []string        `json:"fields,omitempty"`
-	Input  json.RawMessage `json:"input,omitempty"`
 }
 
 // batchState is the state of a batch. Failures are kept as values. Todo and Open together never hold more than pageEntities plus twice
@@ -253,7 +232,7 @@ func (b *batch) begin() error {
 		id := b.st.Todo[0]
 		b.st.Todo = b.st.Todo[1:]
 		b.st.Open = append(b.st.Open, id)
-		if err := b.request(id, toolname.EntitiesExtract, extractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
+		if err := b.request(id, toolname.EntitiesExtract, entity.ExtractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
 			return err
 		}
 	}

@@ -72,15 +72,15 @@ func outcomeOf(call plan.StepCall) (string, *jig.Error) {
 		}
 		return outcomeFailed, problem
 	}
-	var told Result
-	if json.Unmarshal(result.Data, &told) != nil {
-		told = Result{}
+	var extracted Result
+	if json.Unmarshal(result.Data, &extracted) != nil {
+		extracted = Result{}
 	}
-	if c := told.Counts; c.Total > 0 && c.Failed+c.Canceled == 0 {
+	if c := extracted.Counts; c.Total > 0 && c.Failed+c.Canceled == 0 {
 		return outcomeCompleted, nil
 	}
-	for _, id := range slices.Sorted(maps.Keys(told.Tasks)) {
-		if e := told.Tasks[id].Error; e != nil {
+	for _, id := range slices.Sorted(maps.Keys(extracted.Tasks)) {
+		if e := extracted.Tasks[id].Error; e != nil {
 			e = short(e)
 			e.Message = "task " + id + ": " + e.Message
 			return outcomePartial, e

@@ -114,7 +114,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	if err := r.LoadRequested(ctx, []string{path}); err != nil {
 		return err
 	}
-	answer, wrong := jig.Cut(string(answerOf(r.Calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
+	answer, wrong := jig.Cut(string(answerOf(r.Calls[path].Outcome().Data)), maxQuoted), describe(o.Problem)
 	again := "Your answer before was:\n" + answer + "\n\nIt was not accepted: " + wrong + "\nAnswer again, and correct this."
 	switch {
 	case t.Kind == entity.TaskAgent:
@@ -127,8 +127,8 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	return err
 }
 
-// told renders an error as text, including all of its violations.
-func told(e *jig.Error) string {
+// describe renders an error as text, including all of its violations.
+func describe(e *jig.Error) string {
 	var b strings.Builder
 	b.WriteString(e.Message)
 	for _, v := range e.Violations {

@@ -42,42 +42,29 @@ func (r *run) ended(t *task, e Earlier) error {
 	return err
 }
 
-// Begin holds the known facts about an entity when an extraction begins.
-type Begin struct {
-	Entity entity.Entity
-	Fields []string
-	Mode   Mode
-	// Task is the only task to run; see [Input].
-	Task string
-	// Input is the value that expressions read as `input`.
-	Input json.RawMessage
-	// Tasks says how tasks ended in earlier extractions, as stored from [entity.Change].Tasks.
-	Tasks map[string]json.RawMessage
-}
-
-// InputOf returns the input of an extraction that begins with these facts. A task that filled fields loses its earlier value if somebody
+// InputOf returns the input of an extraction that begins. A task that filled fields loses its earlier value if somebody
 // else has changed one of these fields, or if a field's provenance names another task.
-func InputOf(kind entity.Type, b Begin) (json.RawMessage, error) {
+func InputOf(x entity.Extraction) (json.RawMessage, error) {
 	in := Input{
-		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Task: b.Task, Input: b.Input,
+		EntityID: x.Entity.ID, Entity: Target{Type: x.Entity.Type, Title: x.Entity.Title, Content: x.Entity.Content}, Fields: x.Fields, Mode: Mode(x.Mode), Task: x.Task, Input: x.Input,
 		Earlier: map[string]Earlier{},
 	}
 	content := map[string]json.RawMessage{}
-	if len(b.Entity.Content) > 0 {
-		if err := json.Unmarshal(b.Entity.Content, &content); err != nil {
-			return nil, jig.Errorf(jig.CodeInternal, "reading the content of entity %s: %w", b.Entity.ID, err)
+	if len(x.Entity.Content) > 0 {
+		if err := json.Unmarshal(x.Entity.Content, &content); err != nil {
+			return nil, jig.Errorf(jig.CodeInternal, "reading the content of entity %s: %w", x.Entity.ID, err)
 		}
 	}
-	for _, t := range kind.Tasks {
-		raw, known := b.Tasks[t.ID]
+	for _, t := range x.Type.Tasks {
+		raw, known := x.Tasks[t.ID]
 		if !known {
 			continue
 		}
 		var e Earlier
 		if err := json.Unmarshal(raw, &e); err != nil {
-			return nil, jig.Errorf(jig.CodeInternal, "reading how task %s of entity %s ended: %w", t.ID, b.Entity.ID, err)
+			return nil, jig.Errorf(jig.CodeInternal, "reading how task %s of entity %s ended: %w", t.ID, x.Entity.ID, err)
 		}
-		if e.filled(kind, t.ID, content, b.Entity.Provenance) {
+		if e.filled(x.Type, t.ID, content, x.Entity.Provenance) {
 			in.Earlier[t.ID] = e
 		}
 	}

@@ -65,7 +65,7 @@ type Checks struct {
 }
 
 // Mode says how an extraction treats the outcomes of an earlier extraction's tasks.
-type Mode string
+type Mode = entity.ExtractMode
 
 // The modes.
 const (

@@ -33,7 +33,7 @@ func New(entities guarded.Entities, check func(schema json.RawMessage, value []b
 
 // Begin checks a call of a tool that fills entities and returns the extraction to run.
 func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error) {
-	var begun guarded.Extraction
+	var begun entity.Extraction
 	var err error
 	switch tool {
 	case toolname.EntitiesExtractAll:
@@ -46,9 +46,7 @@ func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, i
 	if err != nil {
 		return plan.Extraction{}, err
 	}
-	raw, err := extraction.InputOf(begun.Type, extraction.Begin{
-		Entity: begun.Entity, Fields: begun.Fields, Mode: extraction.Mode(begun.Mode), Task: begun.Task, Input: begun.Input, Tasks: begun.Tasks,
-	})
+	raw, err := extraction.InputOf(begun)
 	return plan.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
 }
 

@@ -244,22 +244,22 @@ func TestRun_RejectsWithAReason(t *testing.T) {
 	}{
 		"no bundle": {engaged(), func(w *world) { w.bundles = nil }, jig.CodeNotPermitted, jig.ReasonBundleNotInstalled, "bundle", "belongs to the bundle reviews", nil},
 		"no such entity": {
-			engaged("engagement_id", "ent_none"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id",
+			engaged("engagement_id", "ent_none"), nil, jig.CodeNotFound, jig.ReasonEntityNotFound, "/engagement_id",
 			`there is no engagement "ent_none"`,
 			[]string{"ent_none"},
 		},
 		"another type": {
-			engaged("engagement_id", "ent_pilot"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id",
+			engaged("engagement_id", "ent_pilot"), nil, jig.CodeNotFound, jig.ReasonEntityNotFound, "/engagement_id",
 			`there is no engagement "ent_pilot"`,
 			[]string{"ent_pilot"},
 		},
 		"not readable": {
-			engaged(), func(w *world) { w.unseen["ent_acme"] = true }, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id",
+			engaged(), func(w *world) { w.unseen["ent_acme"] = true }, jig.CodeNotFound, jig.ReasonEntityNotFound, "/engagement_id",
 			`there is no engagement "ent_acme"`,
 			[]string{"ent_acme"},
 		},
 		"no id":             {map[string]any{"module": "m"}, nil, jig.CodeInvalidInput, "", "entities.engagement.id", "engagement_id", nil},
-		"an empty id":       {engaged("engagement_id", ""), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id", `there is no engagement ""`, []string{""}},
+		"an empty id":       {engaged("engagement_id", ""), nil, jig.CodeNotFound, jig.ReasonEntityNotFound, "/engagement_id", `there is no engagement ""`, []string{""}},
 		"an id of a number": {engaged("engagement_id", 7), nil, jig.CodeInvalidInput, "", "entities.engagement.id", "but must give a text", nil},
 		"another workspace": {engaged("workspace", "east"), nil, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "/workspace", `not in the workspace "east"`, nil},
 		"too few": {
@@ -277,11 +277,11 @@ func TestRun_RejectsWithAReason(t *testing.T) {
 			"this does not hold", nil,
 		},
 		"a reason of ours":      {engaged("module", "forbidden"), nil, jig.CodeNotPermitted, jig.ReasonBundleNotInstalled, "requires[2]", "", nil},
-		"not for callers":       {engaged("module", "spied"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "requires[3]", "", nil},
+		"not for callers":       {engaged("module", "spied"), nil, jig.CodeNotFound, jig.ReasonEntityNotFound, "requires[3]", "", nil},
 		"a field that misfits":  {engaged("module", "bad"), nil, jig.CodeInvalidInput, "", "creates.fields.module", "it is bad", nil},
-		"a relation to nowhere": {engaged("other", "ent_none"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations", `"ent_none"`, []string{"ent_none"}},
+		"a relation to nowhere": {engaged("other", "ent_none"), nil, jig.CodeNotFound, jig.ReasonEntityNotFound, "creates.relations", `"ent_none"`, []string{"ent_none"}},
 		"relations to nowhere": {
-			engaged("other", "ent_none", "more", "ent_foreign"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations", `"ent_none"`,
+			engaged("other", "ent_none", "more", "ent_foreign"), nil, jig.CodeNotFound, jig.ReasonEntityNotFound, "creates.relations", `"ent_none"`,
 			[]string{"ent_none", "ent_foreign"},
 		},
 		"a title that is long":    {engaged("module", strings.Repeat("x", 500)), nil, jig.CodeInvalidInput, "", "creates.title", "510 characters", nil},

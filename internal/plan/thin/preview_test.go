@@ -63,7 +63,7 @@ func TestPreview_MakesTheChecksOfACall(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	_, err := w.preview(t, document, march, map[string]any{"engagement_id": "ent_other", "module": "m"})
-	require.Equal(t, jig.ReasonEngagementNotFound, jig.AsError(err).Reason)
+	require.Equal(t, jig.ReasonEntityNotFound, jig.AsError(err).Reason)
 	require.Empty(t, w.trespass)
 	_, err = w.preview(t, document, march, map[string]any{"engagement_id": "ent_empty", "module": "m"})
 	require.Equal(t, jig.ReasonInsufficientGraph, jig.AsError(err).Reason)

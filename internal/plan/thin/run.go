@@ -246,7 +246,7 @@ func codeOf(reason string) jig.Code {
 	switch reason {
 	case jig.ReasonBundleNotInstalled, jig.ReasonWorkspaceViolation:
 		return jig.CodeNotPermitted
-	case jig.ReasonEngagementNotFound:
+	case jig.ReasonEntityNotFound:
 		return jig.CodeNotFound
 	case jig.ReasonInsufficientGraph:
 		return jig.CodeConflict
@@ -257,7 +257,7 @@ func codeOf(reason string) jig.Code {
 // reject returns a rejection with a reason. Rejected calls have no effect.
 func reject(reason, at, hint, format string, args ...any) *jig.Error {
 	if reason == jig.ReasonIDORViolation { // the audit records it, but callers must not learn of it
-		reason = jig.ReasonEngagementNotFound
+		reason = jig.ReasonEntityNotFound
 	}
 	return jig.Errorf(codeOf(reason), format, args...).WithReason(reason).WithField(at).WithHint(hint)
 }
@@ -281,7 +281,7 @@ func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) erro
 	case <-ctx.Done():
 		return context.Cause(ctx) //nolint:wrapcheck // the path that runs every tool turns it into a time-out or a cancellation
 	}
-	return reject(jig.ReasonEngagementNotFound, at, "give the id of one that you may read; entities.search and entities.filter find them",
+	return reject(jig.ReasonEntityNotFound, at, "give the id of one that you may read; entities.search and entities.filter find them",
 		"there is no %s %q", kind, jig.Cut(ids[0], 80))
 }
 
