@@ -1,3 +1,6 @@
+// Package client lets programs start sessions and single calls, decide about calls that wait, and read what happened. It talks only to
+// Temporal: it changes a session with a signal or an update, and reads with a standalone activity that a worker executes. It does not
+// depend on the store.
 package client
 
 import (
@@ -5,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"strings"
 	"time"
 
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
@@ -159,3 +164,54 @@ func (c *Client) Close() {
 
 // TaskQueue returns the task queue that this client sends requests to.
 func (c *Client) TaskQueue() string { return c.queue }
+
+// EnvCompression says whether requests to Temporal are compressed: auto, on or off. Automatically, they are compressed unless the server is
+// on this machine, where compressing costs both sides more than sending.
+const EnvCompression = "JIG_TEMPORAL_COMPRESSION"
+
+// compression returns the option for a value of [EnvCompression]. It returns nil for auto, which [DialTemporal] decides by the address.
+func compression(value string) (sdk.GrpcCompression, error) {
+	switch value {
+	case "", "auto":
+		return nil, nil // nil means that the setting does not decide
+	case "on":
+		return &sdk.GrpcCompressionGzip{}, nil
+	case "off":
+		return &sdk.GrpcCompressionNone{}, nil
+	default:
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is not auto or on or off", EnvCompression).WithField(EnvCompression)
+	}
+}
+
+// loopback reports whether an address, host:port, is on this machine. The empty address means [DefaultAddress].
+func loopback(address string) bool {
+	if address == "" {
+		address = DefaultAddress
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || (ip != nil && ip.IsLoopback())
+}
+
+// The messages that a client sends and receives. They have names in this package so that its users need not import another one.
+type (
+	// CallInput says which tool to run with which input; see [Client.Trigger].
+	CallInput = protocol.CallInput
+	// CallResult is the state of a single call.
+	CallResult = protocol.CallResult
+	// DecideResult is the outcome of decisions.
+	DecideResult = protocol.DecideResult
+	// EventsPage is a part of a session's log, with the session's status.
+	EventsPage = protocol.EventsPage
+	// PassResult is the outcome of a session.
+	PassResult = protocol.PassResult
+)
+
+// Signals that the stock Temporal CLI can send to a session.
+const (
+	SignalApprove   = protocol.SignalApprove
+	SignalReconcile = protocol.SignalReconcile
+)

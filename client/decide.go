@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"time"
 
 	sdk "go.temporal.io/sdk/client"
 
@@ -138,4 +139,93 @@ func updateID(name string, payload any) string {
 	}
 	sum := sha256.Sum256(content)
 	return name + "-" + hex.EncodeToString(sum[:8]) + "-" + rand.Text()
+}
+
+// SignalAnswer is the name of the signal that answers a question with the stock Temporal CLI.
+const SignalAnswer = protocol.SignalAnswer
+
+// Reply answers a question of a session; it works like [Client.Decide]. If the value does not fit the question, the result says so and the
+// question keeps waiting. An empty value is MISSING_PARAM.
+func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) (protocol.DecideResult, error) {
+	if len(reply.Value) == 0 {
+		return protocol.DecideResult{}, jig.Errorf(jig.CodeMissingParam, "no answer is given").WithField("value").
+			WithHint(`give a JSON value, e.g. "yes"`)
+	}
+	payload := protocol.Answered{Reply: reply}
+	var err error
+	if payload.Proof, err = c.vouchDecision(ctx, tenant, id, reply.By, payload.Content()); err != nil {
+		return protocol.DecideResult{}, err
+	}
+	return c.update(ctx, tenant, id, protocol.UpdateAnswer, payload, []string{protocol.Again(reply.By, reply)})
+}
+
+// Locate returns the calls to answer when a person answers the given calls of a session. A call that waits itself is its own answer. For a call
+// whose child session has one waiting call, it is that one; if several wait there, the error is CONFLICT and names them. A call that does not
+// wait at all is returned as it is, without a digest.
+func (c *Client) Locate(ctx context.Context, tenant, session string, calls []string) ([]protocol.WaitingCall, error) {
+	tenant, session = named(tenant, session)
+	pending, err := c.Approvals(ctx, tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	waiting := protocol.WaitingCalls(jig.SessionView{SessionID: session, Pending: pending})
+	located := make([]protocol.WaitingCall, len(calls))
+	for i, call := range calls {
+		if located[i], err = protocol.Locate(waiting, session, call); err != nil {
+			return nil, err
+		}
+	}
+	return located, nil
+}
+
+// comparisonTimeout bounds how long Show waits for a worker that compares the call.
+const comparisonTimeout = 5 * time.Second
+
+// Show returns a waiting call with its whole input, whether it has changed since it was shown, earlier decisions about calls of the tool, and
+// what a token for an answer would sign. Lists of calls show at most 2 KiB of each input. Show returns NOT_FOUND if no call with that id
+// waits, and CONFLICT if the call changes while it is being read.
+func (c *Client) Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error) {
+	tenant, session = named(tenant, session)
+	var input []byte
+	var first protocol.ShowPage
+	request := protocol.ShowRequest{Tenant: tenant, SessionID: session, Call: call}
+	for {
+		var page protocol.ShowPage
+		if err := c.ask(ctx, string(protocol.ReadCall), 0, request, &page); err != nil {
+			return protocol.ShownCall{}, err
+		}
+		if request.Offset == 0 {
+			first = page
+		}
+		if page.Pending.Digest != first.Pending.Digest {
+			return protocol.ShownCall{}, jig.Errorf(jig.CodeConflict, "call %s changed while it was read", call).WithField("call").WithHint("look again")
+		}
+		input = append(input, page.Input...)
+		if len(input) >= page.Size || len(page.Input) == 0 {
+			return protocol.ShownCall{
+				Pending: first.Pending, Input: input, Similar: append([]protocol.SimilarDecision{}, first.Similar...), Comparison: c.comparison(ctx, request, first),
+				ToSign: append([]protocol.SignedClaims{}, first.ToSign...),
+			}, nil
+		}
+		request.Offset = len(input)
+	}
+}
+
+// comparison returns whether a call that waits for approval is still what people are shown, as stored or as a worker says now; nil if the call
+// waits for something else. A call that no worker compares in time is shown without the comparison.
+func (c *Client) comparison(ctx context.Context, of protocol.ShowRequest, shown protocol.ShowPage) *protocol.Comparison {
+	if shown.Comparison != nil || shown.Pending.Kind != jig.PendingApproval {
+		return shown.Comparison
+	}
+	ctx, cancel := context.WithTimeout(ctx, comparisonTimeout)
+	defer cancel()
+	var found protocol.Comparison
+	err := c.ask(ctx, string(protocol.ReadComparison), 0, protocol.CompareRequest{Tenant: of.Tenant, SessionID: of.SessionID, Call: of.Call}, &found)
+	switch {
+	case ctx.Err() != nil || isNoWorker(err):
+		return &protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "no worker answered in time"}
+	case err != nil:
+		return &protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: jig.AsError(err).Message}
+	}
+	return &found
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -246,4 +247,94 @@ func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWor
 		// Activities, child workflows and later runs inherit the key, so that the backlog of one tenant does not delay the others.
 		Priority: sdktemporal.Priority{FairnessKey: tenant},
 	}
+}
+
+// definite lists the errors of a check that a retry does not change, so that nothing is started.
+var definite = []jig.Code{
+	jig.CodeToolNotFound, jig.CodeNotFound, jig.CodeNotPermitted, jig.CodeMissingParam, jig.CodeInvalidInput, jig.CodeConflict,
+}
+
+// check returns the error with which a session or a call would fail to start. fresh reports that its id is new; otherwise a session with that
+// id may exist, which is not started again. Any other failure is not an error: the start is durable, and the worker that picks it up checks
+// it again. If that one refused the start, reuse lets another start have the id.
+func (c *Client) check(ctx context.Context, in protocol.CheckRequest, fresh bool) (reuse enumspb.WorkflowIdReusePolicy, err error) {
+	if !fresh {
+		sighted, err := c.look(ctx, in.Tenant, in.SessionID)
+		if err == nil && !c.refused(ctx, in.Tenant, in.SessionID, sighted) {
+			return reuse, nil
+		}
+		if err == nil {
+			reuse = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+		}
+	}
+	err = c.ask(ctx, string(protocol.CheckStart), 0, in, nil)
+	if ctx.Err() != nil || slices.Contains(definite, jig.CodeOf(err)) {
+		return reuse, err
+	}
+	return reuse, nil
+}
+
+// refused reports whether a session was never opened: neither the store nor Temporal has a result of it. The store alone does not suffice, because it may
+// have been restored from a backup.
+func (c *Client) refused(ctx context.Context, tenant, id string, sighted sighting) bool {
+	if sighted.status != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
+		return false
+	}
+	if _, err := c.Status(ctx, tenant, id); !isNotFound(err) {
+		return false
+	}
+	var ended protocol.PassResult
+	err := c.outcome(ctx, id, &ended)
+	return err != nil && ctx.Err() == nil && ended.Passes == 0
+}
+
+// memoRequest is the field of a workflow's memo that holds a digest of the request that started the session, so that a repeated start can be
+// distinguished from a different request under the same id.
+const memoRequest = "jig_request"
+
+// chosen checks the id that a client chose for a session and returns the tenant and the session's id. Without an id it makes one, from the
+// idempotency key if there is one; the default tenant is "default".
+func chosen(tenant, id, key string) (owner, session string, err error) {
+	if tenant == "" {
+		tenant = jig.DefaultTenant
+	}
+	if err := jig.CheckTenant(tenant); err != nil {
+		return tenant, id, translate(err)
+	}
+	switch {
+	case key != "" && id != "":
+		return tenant, id, jig.Errorf(jig.CodeInvalidInput, "give an id or an idempotency key, not both").WithField("id")
+	case key != "":
+		return tenant, jig.KeyedSessionID(tenant, key), nil
+	case id == "":
+		return tenant, jig.NewSessionID(), nil
+	}
+	return tenant, jig.SessionID(tenant, id), CheckID(tenant, id)
+}
+
+// CheckID returns an error if a client cannot choose id for a session of the tenant. The id may be given with or without the tenant prefix.
+func CheckID(tenant, id string) error {
+	if client := jig.ClientID(jig.SessionID(tenant, id)); client != "" {
+		id = client
+	}
+	return translate(jig.CheckClientID(id))
+}
+
+// named returns a session's tenant and id. The id may be given with or without the tenant prefix; the default tenant is "default".
+func named(tenant, id string) (owner, session string) {
+	if tenant == "" {
+		tenant = jig.DefaultTenant
+	}
+	return tenant, jig.SessionID(tenant, id)
+}
+
+// sameRequest looks up the session with the given id. It returns CONFLICT if another request started it.
+func (c *Client) sameRequest(ctx context.Context, tenant, session string, r jig.SessionRequest) (sighting, error) {
+	sighted, err := c.look(ctx, tenant, session)
+	switch {
+	case errors.Is(err, &jig.Error{Code: jig.CodeNotFound}), err == nil && sighted.request != r.Digest():
+		return sighted, jig.Errorf(jig.CodeConflict, "the id %s was used for another request", session).WithField("id").
+			WithHint("repeat the first request exactly, or choose another id")
+	}
+	return sighted, err
 }
