@@ -1,6 +1,13 @@
 // Package client lets programs start sessions and single calls, decide about calls that wait, and read what happened. It talks only to
 // Temporal: it changes a session with a signal or an update, and reads with a standalone activity that a worker executes. It does not
 // depend on the store.
+//
+// A session is a workflow, whose id is the session's id. [Client.Start] and [Client.StartCall] start one under an id that the client chooses, so that
+// a repeated request finds the first one. Before a signal, the client asks Temporal whether the session exists, belongs to the tenant and still runs.
+// Decisions are updates, which return what became of each of them; the answer of one that got lost is read from the store. Each read has a name and
+// types in internal/protocol. A program with a [Reader], such as the server, answers some of them itself. Large values travel in pieces.
+//
+// Begin with [Dial], then [Client.Start] in start.go and ask in read.go. Schedules are Temporal's own schedules, whose memo says what they start.
 package client
 
 import (

@@ -190,8 +190,8 @@ func (c *Client) Show(ctx context.Context, tenant, session, call string) (protoc
 	var first protocol.ShowPage
 	request := protocol.ShowRequest{Tenant: tenant, SessionID: session, Call: call}
 	for {
-		var page protocol.ShowPage
-		if err := c.ask(ctx, string(protocol.ReadCall), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadCall, request)
+		if err != nil {
 			return protocol.ShownCall{}, err
 		}
 		if request.Offset == 0 {

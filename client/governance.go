@@ -18,8 +18,8 @@ func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Gra
 	list := []jig.Grant{}
 	request := protocol.GrantsRequest{Tenant: tenant, All: all}
 	for {
-		var page protocol.GrantsPage
-		if err := c.ask(ctx, string(protocol.ReadGrants), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadGrants, request)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, page.Grants...)
@@ -36,8 +36,8 @@ func (c *Client) GrantFits(ctx context.Context, tenant, grant, principal string)
 	list := []jig.Pending{}
 	request := protocol.FitsRequest{Tenant: tenant, Grant: grant, For: principal}
 	for {
-		var page protocol.FitsPage
-		if err := c.ask(ctx, string(protocol.ReadFits), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadFits, request)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, page.Approvals...)
@@ -57,8 +57,8 @@ func (c *Client) RevokeGrant(ctx context.Context, request protocol.GrantsRequest
 	if request.Revoke == "" {
 		return jig.Grant{}, jig.Errorf(jig.CodeMissingParam, "no grant given").WithField("revoke").WithHint("give the id of a grant")
 	}
-	var page protocol.GrantsPage
-	if err := c.ask(ctx, string(protocol.ReadGrants), 0, request, &page); err != nil {
+	page, err := ask(ctx, c, protocol.ReadGrants, request)
+	if err != nil {
 		return jig.Grant{}, err
 	}
 	if len(page.Grants) != 1 || page.Grants[0].ID != request.Revoke {
@@ -78,47 +78,33 @@ type (
 // Pause holds back the calls of a session, a tool or a tenant that have not started. If the target is already paused, nothing changes. The
 // result says whether this request changed anything; the answer to a retried request says that it did not.
 func (c *Client) Pause(ctx context.Context, request protocol.PauseRequest) (protocol.PauseResult, error) {
-	return c.pausing(ctx, string(protocol.WritePause), request)
+	return ask(ctx, c, protocol.WritePause, request)
 }
 
 // Resume ends the pause that [Client.Pause] began with the same scope and target. Other pauses that apply to the same calls stay in force.
 func (c *Client) Resume(ctx context.Context, request protocol.PauseRequest) (protocol.PauseResult, error) {
-	return c.pausing(ctx, string(protocol.WriteResume), request)
+	return ask(ctx, c, protocol.WriteResume, request)
 }
 
 // Pauses lists a tenant's pauses, oldest first.
 func (c *Client) Pauses(ctx context.Context, tenant string) (protocol.PauseResult, error) {
-	var list protocol.PauseList
-	err := c.ask(ctx, string(protocol.ReadPauses), 0, protocol.PausesRequest{Tenant: tenant}, &list)
+	list, err := ask(ctx, c, protocol.ReadPauses, protocol.PausesRequest{Tenant: tenant})
 	return protocol.PauseResult{Pauses: list.Pauses}, err
 }
 
 // Installation returns the id of the installation of jig, which tokens about pauses, grants and keys bind.
 func (c *Client) Installation(ctx context.Context, tenant string) (id string, err error) {
-	err = c.ask(ctx, string(protocol.ReadInstallation), 0, protocol.InstallationRequest{Tenant: tenant}, &id)
-	return id, err
-}
-
-func (c *Client) pausing(ctx context.Context, name string, request protocol.PauseRequest) (protocol.PauseResult, error) {
-	var result protocol.PauseResult
-	if err := c.ask(ctx, name, 0, request, &result); err != nil {
-		return protocol.PauseResult{}, err
-	}
-	return result, nil
+	return ask(ctx, c, protocol.ReadInstallation, protocol.InstallationRequest{Tenant: tenant})
 }
 
 // Simulate rules on a call that nobody makes, by the policies in force or by a document that takes the place of one of them.
 func (c *Client) Simulate(ctx context.Context, request protocol.VerdictRequest) (protocol.Verdict, error) {
-	var v protocol.Verdict
-	err := c.ask(ctx, string(protocol.ReadVerdict), 0, request, &v)
-	return v, err
+	return ask(ctx, c, protocol.ReadVerdict, request)
 }
 
 // PolicyCases runs the cases of a policy document.
 func (c *Client) PolicyCases(ctx context.Context, tenant, document string) (protocol.CasesPage, error) {
-	var page protocol.CasesPage
-	err := c.ask(ctx, string(protocol.ReadCases), 0, protocol.CasesRequest{Tenant: tenant, Document: document}, &page)
-	return page, err
+	return ask(ctx, c, protocol.ReadCases, protocol.CasesRequest{Tenant: tenant, Document: document})
 }
 
 // Policies lists a tenant's policies by name, as the worker that answers has loaded them. If the worker cannot read a policy, its state
@@ -127,8 +113,8 @@ func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState
 	list := []jig.PolicyState{}
 	request := protocol.PoliciesRequest{Tenant: tenant}
 	for {
-		var page protocol.PoliciesPage
-		if err := c.ask(ctx, string(protocol.ReadPolicies), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadPolicies, request)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, page.Policies...)
@@ -157,9 +143,7 @@ func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditP
 // AuditOnce returns one page of a tenant's audit rows.
 func (c *Client) AuditOnce(ctx context.Context, request AuditRequest) (AuditPage, error) {
 	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
-	var page AuditPage
-	err := c.ask(ctx, string(protocol.ReadAudit), 0, request, &page)
-	return page, err
+	return ask(ctx, c, protocol.ReadAudit, request)
 }
 
 // Types of the answers about approvals and recorded calls.
@@ -182,8 +166,8 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 		if limit > 0 {
 			request.Limit = limit - len(all.Approvals)
 		}
-		var page PendingPage
-		if err := c.ask(ctx, string(protocol.ReadPending), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadPending, request)
+		if err != nil {
 			return PendingPage{}, err
 		}
 		all.Approvals = append(all.Approvals, page.Approvals...)
@@ -199,9 +183,9 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 func (c *Client) Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error) {
 	var all []protocol.Review
 	for part := range slices.Chunk(calls, protocol.MaxReviewed) {
-		var page protocol.ReviewList
 		request := protocol.ReviewRequest{Tenant: tenant, For: principal, Signs: signs, Calls: part}
-		if err := c.ask(ctx, string(protocol.ReadReview), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadReview, request)
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, page.Reviews...)
@@ -211,9 +195,7 @@ func (c *Client) Review(ctx context.Context, tenant, principal string, signs boo
 
 // Statistics returns statistics of a tenant's approvals: those that wait now, and those decided since the given time.
 func (c *Client) Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
-	var f protocol.ApprovalStats
-	err := c.ask(ctx, string(protocol.ReadStatistics), 0, protocol.StatisticsRequest{Tenant: tenant, Since: since}, &f)
-	return f, err
+	return ask(ctx, c, protocol.ReadStatistics, protocol.StatisticsRequest{Tenant: tenant, Since: since})
 }
 
 // backtestWait is the additional time that a page of a backtest may take: it evaluates up to 500 calls, twice each.
@@ -250,7 +232,5 @@ func (c *Client) BacktestOnce(ctx context.Context, request protocol.BacktestRequ
 // Usage returns what a tenant's sessions used, grouped and filtered as requested, and how much of its budgets is used.
 func (c *Client) Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error) {
 	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
-	var u protocol.Usage
-	err := c.ask(ctx, string(protocol.ReadUsage), 0, request, &u)
-	return u, err
+	return ask(ctx, c, protocol.ReadUsage, request)
 }

@@ -17,6 +17,12 @@ import (
 // answerTimeout bounds one attempt of a reading activity, in addition to the time that it was asked to wait.
 const answerTimeout = 15 * time.Second
 
+// ask sends the request of a read, and returns its answer.
+func ask[Q, A any](ctx context.Context, c *Client, read protocol.Read[Q, A], request Q) (answer A, err error) {
+	err = c.ask(ctx, string(read), 0, request, &answer)
+	return answer, err
+}
+
 // ask sends a request to the reader or, if there is none that answers it, to a worker. wait is how long an activity may wait before it
 // answers.
 func (c *Client) ask(ctx context.Context, name string, wait time.Duration, request, answer any) error {
@@ -93,8 +99,8 @@ func (c *Client) ping(ctx context.Context, sessionID string) bool {
 // Status returns a session's state, with the calls that wait for a person and its latest calls (at most 500).
 func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	tenant, id = named(tenant, id)
-	var view jig.SessionView
-	if err := c.ask(ctx, string(protocol.ReadStatus), 0, protocol.StatusRequest{Tenant: tenant, SessionID: id}, &view); err != nil {
+	view, err := ask(ctx, c, protocol.ReadStatus, protocol.StatusRequest{Tenant: tenant, SessionID: id})
+	if err != nil {
 		return jig.SessionView{}, err
 	}
 	return view, nil
@@ -106,8 +112,8 @@ func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig
 	list := []jig.Pending{}
 	request := protocol.ApprovalsRequest{Tenant: tenant, SessionID: sessionID}
 	for {
-		var page protocol.ApprovalList
-		if err := c.ask(ctx, string(protocol.ReadApprovals), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadApprovals, request)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, page.Approvals...)
@@ -135,8 +141,8 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 	all := Catalog{Tools: []jig.Tool{}}
 	request := protocol.CatalogRequest{Tenant: tenant}
 	for {
-		var page protocol.CatalogPage
-		if err := c.ask(ctx, string(protocol.ReadCatalog), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadCatalog, request)
+		if err != nil {
 			return Catalog{}, err
 		}
 		all.Tools = append(all.Tools, page.Tools...)
@@ -175,9 +181,9 @@ func (c *Client) DocumentAt(ctx context.Context, tenant, kind, name, version str
 func (c *Client) readDocument(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
 	whole, hash := []byte{}, ""
 	for {
-		var page protocol.CatalogPage
 		request := protocol.CatalogRequest{Tenant: tenant, Kind: kind, Name: name, Version: version, Offset: len(whole)}
-		if err := c.ask(ctx, string(protocol.ReadCatalog), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadCatalog, request)
+		if err != nil {
 			return nil, err
 		}
 		chunk := page.Document
@@ -200,8 +206,8 @@ func (c *Client) Documents(ctx context.Context, tenant, kind string) ([]protocol
 	list := []protocol.DocumentState{}
 	request := protocol.DocumentsRequest{Tenant: tenant, Kind: kind}
 	for {
-		var page protocol.DocumentsPage
-		if err := c.ask(ctx, string(protocol.ReadDocuments), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadDocuments, request)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, page.Documents...)
@@ -216,8 +222,7 @@ func (c *Client) Documents(ctx context.Context, tenant, kind string) ([]protocol
 // DocumentVersions lists at most 200 stored versions of a document, the latest first: the current one and the latest others. With a version, it
 // lists only that one, if it is stored. An unknown name is NOT_FOUND.
 func (c *Client) DocumentVersions(ctx context.Context, tenant, kind, name, version string) ([]protocol.DocumentState, error) {
-	var page protocol.DocumentsPage
-	err := c.ask(ctx, string(protocol.ReadDocuments), 0, protocol.DocumentsRequest{Tenant: tenant, Kind: kind, Name: name, Version: version}, &page)
+	page, err := ask(ctx, c, protocol.ReadDocuments, protocol.DocumentsRequest{Tenant: tenant, Kind: kind, Name: name, Version: version})
 	return page.Documents, err
 }
 
@@ -225,9 +230,9 @@ func (c *Client) DocumentVersions(ctx context.Context, tenant, kind, name, versi
 func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error) {
 	var whole []byte
 	for {
-		var chunk protocol.ArtifactChunk
 		request := protocol.ArtifactRequest{Tenant: tenant, ID: id, Offset: int64(len(whole))}
-		if err := c.ask(ctx, string(protocol.ReadArtifact), 0, request, &chunk); err != nil {
+		chunk, err := ask(ctx, c, protocol.ReadArtifact, request)
+		if err != nil {
 			return nil, err
 		}
 		whole = append(whole, chunk.Data...)
@@ -244,7 +249,7 @@ func (c *Client) upload(ctx context.Context, tenant string, value []byte) (strin
 		request := protocol.UploadRequest{
 			Tenant: tenant, ID: id, Offset: int64(offset), Data: value[offset:min(offset+chunkBytes, len(value))],
 		}
-		if err := c.ask(ctx, string(protocol.WriteArtifact), 0, request, nil); err != nil {
+		if _, err := ask(ctx, c, protocol.WriteArtifact, request); err != nil {
 			return "", err
 		}
 	}
@@ -256,18 +261,12 @@ func isNotFound(err error) bool { return errors.Is(err, &jig.Error{Code: jig.Cod
 // Entity returns the state of an entity's latest extraction: its session and its tasks, but not the entity's content. It returns NOT_FOUND
 // if the tenant has no such entity.
 func (c *Client) Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
-	var status jig.EntityStatus
-	err := c.ask(ctx, string(protocol.ReadEntity), 0, protocol.EntityRequest{Tenant: tenant, EntityID: id}, &status)
-	if err != nil {
-		return jig.EntityStatus{}, err
-	}
-	return status, nil
+	return ask(ctx, c, protocol.ReadEntity, protocol.EntityRequest{Tenant: tenant, EntityID: id})
 }
 
 // ReadWithTool returns what a tool that reads entities returns for a principal, without a session.
 func (c *Client) ReadWithTool(ctx context.Context, request protocol.ToolReadRequest) (json.RawMessage, error) {
-	var reading protocol.ToolReading
-	err := c.ask(ctx, string(protocol.ReadWithTool), 0, request, &reading)
+	reading, err := ask(ctx, c, protocol.ReadWithTool, request)
 	return reading.Data, err
 }
 
@@ -278,8 +277,8 @@ func (c *Client) Record(ctx context.Context, tenant, session, call string) (prot
 	var record protocol.CallRecord
 	request := protocol.RecordRequest{Tenant: tenant, SessionID: session, Call: call}
 	for {
-		var page protocol.RecordPage
-		if err := c.ask(ctx, string(protocol.ReadRecord), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadRecord, request)
+		if err != nil {
 			return protocol.CallRecord{}, err
 		}
 		if request.Offset > 0 && page.Record.Digest != record.Digest {

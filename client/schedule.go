@@ -265,8 +265,7 @@ func (o ScheduleOptions) principal() jig.Principal {
 
 // mayOperate asks a worker whether somebody may operate a schedule; the worker records it in the audit.
 func (c *Client) mayOperate(ctx context.Context, request protocol.OperateRequest) (answer protocol.OperateAnswer, err error) {
-	err = c.ask(ctx, string(protocol.WriteOperate), 0, request, &answer)
-	return answer, err
+	return ask(ctx, c, protocol.WriteOperate, request)
 }
 
 // operate is like mayOperate for a schedule that exists, and returns it.

@@ -17,9 +17,7 @@ func (c *Client) Sessions(
 	ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int,
 ) (protocol.SessionList, error) {
 	tenant, filter.ParentID = namedOrNone(tenant, filter.ParentID)
-	page := protocol.SessionList{}
-	err := c.ask(ctx, string(protocol.ReadSessions), 0, protocol.SessionsRequest{Tenant: tenant, SessionFilter: filter, Cursor: cursor, Limit: limit}, &page)
-	return page, err
+	return ask(ctx, c, protocol.ReadSessions, protocol.SessionsRequest{Tenant: tenant, SessionFilter: filter, Cursor: cursor, Limit: limit})
 }
 
 // namedOrNone is like named, but leaves an empty id empty.
@@ -35,9 +33,7 @@ func namedOrNone(tenant, id string) (owner, session string) {
 // the first page, which also says what the session was started with.
 func (c *Client) Transcript(ctx context.Context, tenant, id, cursor string) (protocol.Transcript, error) {
 	tenant, id = named(tenant, id)
-	var page protocol.Transcript
-	err := c.ask(ctx, string(protocol.ReadTranscript), 0, protocol.TranscriptRequest{Tenant: tenant, SessionID: id, Cursor: cursor}, &page)
-	return page, err
+	return ask(ctx, c, protocol.ReadTranscript, protocol.TranscriptRequest{Tenant: tenant, SessionID: id, Cursor: cursor})
 }
 
 // Result waits until a session has ended, across all its runs, and returns how it ended, with the whole answer. If the session failed,
@@ -143,9 +139,9 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 	tenant, id = named(tenant, id)
 	list := []jig.Event{}
 	for {
-		var page protocol.EventsPage
 		request := protocol.EventsRequest{Tenant: tenant, SessionID: id, After: after}
-		if err := c.ask(ctx, string(protocol.ReadEvents), 0, request, &page); err != nil {
+		page, err := ask(ctx, c, protocol.ReadEvents, request)
+		if err != nil {
 			return nil, err
 		}
 		if len(page.Events) == 0 {

@@ -267,7 +267,7 @@ func (c *Client) check(ctx context.Context, in protocol.CheckRequest, fresh bool
 			reuse = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
 		}
 	}
-	err = c.ask(ctx, string(protocol.CheckStart), 0, in, nil)
+	_, err = ask(ctx, c, protocol.CheckStart, in)
 	if ctx.Err() != nil || slices.Contains(definite, jig.CodeOf(err)) {
 		return reuse, err
 	}
