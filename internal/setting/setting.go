@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,63 +58,42 @@ func (r *Reader) Refuse(name, want string) {
 
 // Number returns a whole number of at least 1.
 func (r *Reader) Number(name string, otherwise int) int {
-	v := r.Text(name, "")
-	if v == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		r.Refuse(name, "a whole number of at least 1")
-	}
-	return n
+	return read(r, name, otherwise, "a whole number of at least 1", strconv.Atoi, func(n int) bool { return n >= 1 })
 }
 
 // Count returns a whole number of at least 0.
 func (r *Reader) Count(name string, otherwise int) int {
-	v := r.Text(name, "")
-	if v == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 {
-		r.Refuse(name, "a whole number of at least 0")
-	}
-	return n
+	return read(r, name, otherwise, "a whole number of at least 0", strconv.Atoi, func(n int) bool { return n >= 0 })
 }
 
 // Duration returns a duration such as 20s.
 func (r *Reader) Duration(name string, otherwise time.Duration) time.Duration {
-	v := r.Text(name, "")
-	if v == "" {
-		return otherwise
-	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
-		r.Refuse(name, "a duration such as 20s or 1m")
-	}
-	return d
+	return read(r, name, otherwise, "a duration such as 20s or 1m", time.ParseDuration, func(d time.Duration) bool { return d >= 0 })
 }
 
 // Flag returns true or false; a variable that is not set is false.
 func (r *Reader) Flag(name string) bool {
-	v := r.Text(name, "")
-	if v == "" {
-		return false
+	return read(r, name, false, "true or false", strconv.ParseBool, func(bool) bool { return true })
+}
+
+// read parses a variable, or returns otherwise if it is not set. It records what is wanted if the value cannot be parsed or does not fit.
+func read[T any](r *Reader, name string, otherwise T, want string, parse func(string) (T, error), fits func(T) bool) T {
+	text := r.Text(name, "")
+	if text == "" {
+		return otherwise
 	}
-	on, err := strconv.ParseBool(v)
-	if err != nil {
-		r.Refuse(name, "true or false")
+	v, err := parse(text)
+	if err != nil || !fits(v) {
+		r.Refuse(name, want)
 	}
-	return on
+	return v
 }
 
 // Choice returns one of the options, by default the first.
 func (r *Reader) Choice(name string, options ...string) string {
 	v := r.Text(name, options[0])
-	for _, o := range options {
-		if v == o {
-			return v
-		}
+	if slices.Contains(options, v) {
+		return v
 	}
 	r.Refuse(name, strings.Join(options, " or "))
 	return options[0]
@@ -121,16 +101,9 @@ func (r *Reader) Choice(name string, options ...string) string {
 
 // Level returns the level of a log; the default is info.
 func (r *Reader) Level(name string) slog.Level {
-	switch r.Choice(name, "info", "debug", "warn", "error") {
-	case "debug":
-		return slog.LevelDebug
-	case "warn":
-		return slog.LevelWarn
-	case "error":
-		return slog.LevelError
-	default:
-		return slog.LevelInfo
-	}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(r.Choice(name, "info", "debug", "warn", "error"))) //nolint:errcheck // these are names of levels
+	return level
 }
 
 // Table lists settings with their meanings, for help texts.
