@@ -33,7 +33,7 @@ func (db *DB) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Rese
 			return ledger.Reservation{}, err
 		}
 		if begun != nil {
-			db.touched(r.Tenant, r.SessionID, &begun.LastSeq)
+			db.committed(r.Tenant, r.SessionID, &begun.LastSeq)
 			return reservation(ledger.ReserveRun, &begun.callRow), nil
 		}
 	}
@@ -136,7 +136,7 @@ func (db *DB) completeFast(ctx context.Context, c ledger.Completion) (*callRow, 
 	if err != nil || done == nil {
 		return nil, err
 	}
-	db.touched(c.Tenant, c.SessionID, &done.LastSeq)
+	db.committed(c.Tenant, c.SessionID, &done.LastSeq)
 	return &done.callRow, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
 	previews "github.com/jig-run/jig/internal/preview"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // Limits of the audit.
@@ -66,34 +67,34 @@ func readable(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
 	}
-	shown, _ := preview(raw)
+	shown, _ := stored.Preview(raw)
 	return shown
 }
 
 // shortenAudit shortens every part of an entry that can be long.
 func shortenAudit(e *audit.Entry, room int) {
 	for _, s := range []*string{&e.By, &e.Subject, &e.Reason, &e.Note, &e.Tool, &e.Digest, &e.ApprovedDigest, &e.PolicyVersion} {
-		*s = cut(*s, room)
+		*s = stored.Cut(*s, room)
 	}
 	if len(e.Patch) > jig.ExcerptBytes {
-		e.Patch, _ = preview(e.Patch)
+		e.Patch, _ = stored.Preview(e.Patch)
 	}
 	if e.Evidence != nil {
-		e.Evidence = &identity.Evidence{Key: cut(e.Evidence.Key, room), Token: cut(e.Evidence.Token, 4*jig.ExcerptBytes), Until: e.Evidence.Until}
+		e.Evidence = &identity.Evidence{Key: stored.Cut(e.Evidence.Key, room), Token: stored.Cut(e.Evidence.Token, 4*jig.ExcerptBytes), Until: e.Evidence.Until}
 	}
 	if e.Shown == nil {
 		return
 	}
-	shown := &audit.Shown{Summary: cut(e.Shown.Summary, room), Input: e.Shown.Input, Truncated: e.Shown.Truncated}
+	shown := &audit.Shown{Summary: stored.Cut(e.Shown.Summary, room), Input: e.Shown.Input, Truncated: e.Shown.Truncated}
 	if p := e.Shown.Preview; p != nil {
 		fit, cut := previews.Fit(*p, 2*room)
 		shown.Preview, shown.Truncated = &fit, shown.Truncated || cut
 	}
 	for _, reason := range e.Shown.Reasons[:min(len(e.Shown.Reasons), 20)] {
-		shown.Reasons = append(shown.Reasons, cut(reason, room))
+		shown.Reasons = append(shown.Reasons, stored.Cut(reason, room))
 	}
 	if len(shown.Input) > jig.ExcerptBytes {
-		shown.Input, shown.Truncated = previewInput(shown.Input)
+		shown.Input, shown.Truncated = stored.PreviewInput(shown.Input)
 	}
 	e.Shown = shown
 }
@@ -160,17 +161,17 @@ func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []stri
 		if tool != nil {
 			e.Tool = *tool
 		}
-		told := map[string]bool{}
+		recorded := map[string]bool{}
 		for _, entry := range known {
 			var before audit.Entry
 			if err := json.Unmarshal([]byte(entry), &before); err == nil {
-				told[before.Subject] = true
+				recorded[before.Subject] = true
 			}
 		}
 		l := &log{}
 		for _, id := range ids {
-			if e.Subject = cut(text(id), violationBytes); !told[e.Subject] {
-				told[e.Subject] = true
+			if e.Subject = stored.Cut(text(id), violationBytes); !recorded[e.Subject] {
+				recorded[e.Subject] = true
 				l.audits = append(l.audits, e)
 			}
 		}

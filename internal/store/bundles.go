@@ -146,7 +146,7 @@ func (db *DB) RemoveBundle(
 func (db *DB) DocumentSnapshot(ctx context.Context, tenant, name string, documents []bundle.Key) (*bundle.Snapshot, error) {
 	var s *bundle.Snapshot
 	err := db.transact(ctx, tenant, func(t *tx) (err error) {
-		t.queue("Beside", changesOf(tenant))
+		t.queue("SerializeShared", changesOf(tenant))
 		s, err = t.readSnapshot(ctx, text(name), documents, false)
 		return err
 	})

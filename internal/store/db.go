@@ -120,7 +120,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 }
 
 // tune sets the parameters of every connection. Plans are generic and made once, because almost every statement finds its rows by key; those
-// with optional filters are marked with [plannedAnew]. A report uses one core at most. Timeouts keep a lost client from holding locks.
+// with optional filters are marked with [customPlan]. A report uses one core at most. Timeouts keep a lost client from holding locks.
 func tune(config *pgx.ConnConfig) {
 	for name, value := range map[string]string{
 		"application_name":                    "jig",

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // request holds the parts of a decision, an answer or a reconciliation that the store itself uses.
@@ -66,7 +67,7 @@ func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data j
 	_, err := db.ruling(ctx, request{tenant: tenant, session: id, key: key}, func(s approval.State) (approval.Transition, error) {
 		about := approval.Details{}
 		if len(data) > 0 {
-			about["payload"], _ = preview(data)
+			about["payload"], _ = stored.Preview(data)
 		}
 		return approval.Refuse(s, reason, about), nil
 	})

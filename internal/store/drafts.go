@@ -143,8 +143,8 @@ func (x *liveTexts) wanted(idle time.Duration, interrupt context.CancelFunc) map
 	return groups
 }
 
-// attune makes the connection that listens hold the locks of the groups that this process asks for; held are those that it holds.
-func (h *hub) attune(ctx context.Context, conn *pgx.Conn, held map[int]bool, interrupt context.CancelFunc) error {
+// holdTextLocks makes the connection that listens hold the locks of the groups that this process asks for; held are those that it holds.
+func (h *hub) holdTextLocks(ctx context.Context, conn *pgx.Conn, held map[int]bool, interrupt context.CancelFunc) error {
 	wanted := h.texts.wanted(h.db.options.ListenIdle, interrupt)
 	change := func(function string, bucket int) error {
 		_, err := conn.Exec(ctx, "select "+function+"("+strconv.Itoa(textLock)+", "+strconv.Itoa(bucket)+")")
@@ -177,19 +177,19 @@ func (h *hub) textChanged(s livetext.Session, over bool) {
 	h.mu.Lock()
 	if t, ok := h.topics[topicKey{s.Tenant, s.ID}]; ok {
 		for w := range t.watchers {
-			nudge(w.text)
+			trySend(w.text)
 		}
 	}
 	h.mu.Unlock()
-	nudge(h.texts.written)
+	trySend(h.texts.written)
 	if over {
-		nudge(h.texts.ended)
+		trySend(h.texts.ended)
 	}
 }
 
-// heardText adds the pieces of a notification. Payloads of another installation in the same database cannot be opened and are ignored, and so
+// receiveText adds the pieces of a notification. Payloads of another installation in the same database cannot be opened and are ignored, and so
 // are forged ones.
-func (h *hub) heardText(payload string) {
+func (h *hub) receiveText(payload string) {
 	pieces, err := h.db.seal.Open(payload)
 	if err != nil {
 		return
@@ -218,7 +218,7 @@ func (h *hub) sendTexts(ctx context.Context) {
 		if !h.sendText(ctx) {
 			every = h.db.options.AskEvery
 		}
-		nudge(h.texts.written)
+		trySend(h.texts.written)
 		select {
 		case <-ctx.Done():
 		case <-h.texts.ended:
@@ -235,7 +235,7 @@ func (h *hub) sendText(ctx context.Context) (wanted bool) {
 	groups, err := h.textGroups(ctx)
 	pieces, more := h.texts.board.Due(func(s livetext.Session) bool { return groups[int64(s.Bucket())] }, textPieces)
 	if more {
-		nudge(h.texts.written)
+		trySend(h.texts.written)
 	}
 	if err == nil && len(pieces) > 0 {
 		err = h.db.once(ctx, "", func(t *tx) {

@@ -76,7 +76,7 @@ func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.En
 		var related int64
 		id := jig.NewEntityID()
 		t.queue("TenantEnsure", n.Tenant)
-		t.queue("Beside", typesOf(n.Tenant))
+		t.queue("SerializeShared", typesOf(n.Tenant))
 		value(t.queue("EntityTypeVersion", n.Tenant, text(n.Type)), &version)
 		first(t.queue("EntityInsert", n.Tenant, id, text(n.Type), text(n.TypeVersion), text(n.Title), content, provenance,
 			text(n.Bundle), text(n.Key), text(n.SessionID), text(n.Call), entity.Tainted(ctx)), &row)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // filterKind determines how a field's values are compared.
@@ -105,7 +106,7 @@ func (q *filterQuery) failedTasks(c filterColumn) filterColumn {
 }
 
 func noField(at, name string, fields []entity.Field, in []string) *jig.Error {
-	missing := badFilter(at, "the type has no field %q", cut(text(name), 200))
+	missing := badFilter(at, "the type has no field %q", stored.Cut(text(name), 200))
 	var names []string
 	for _, f := range fields {
 		names = append(names, strings.Join(append(slices.Clone(in), f.Name), "."))

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // maxOperand is the maximum length of a text in a filter, in bytes. maxNumber is the maximum length of a number, in characters.
@@ -26,7 +27,7 @@ func (c filterColumn) operand(raw json.RawMessage) (v any, why string) {
 	case kindText:
 		s, why := textOperand(raw)
 		if why == "" && c.field != nil && c.field.Type == entity.FieldEnum && len(c.field.Options) > 0 && !slices.Contains(c.field.Options, s) {
-			why = fmt.Sprintf("%q is not one of the options %s", cut(s, 100), oneOf(c.field.Options[:min(len(c.field.Options), 20)]))
+			why = fmt.Sprintf("%q is not one of the options %s", stored.Cut(s, 100), oneOf(c.field.Options[:min(len(c.field.Options), 20)]))
 		}
 		return s, why
 	case kindNumber:
@@ -50,7 +51,7 @@ func (c filterColumn) operand(raw json.RawMessage) (v any, why string) {
 		if why != "" || !ok {
 			given := jsonKind(raw)
 			if why == "" {
-				given = fmt.Sprintf("%q", cut(s, 100))
+				given = fmt.Sprintf("%q", stored.Cut(s, 100))
 			}
 			return nil, "want a date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z (RFC 3339), not " + given
 		}

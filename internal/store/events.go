@@ -30,7 +30,7 @@ func (db *DB) AppendEvents(ctx context.Context, tenant, id string, events ...jig
 	if last == nil {
 		return noSession(id)
 	}
-	db.touched(tenant, id, last)
+	db.committed(tenant, id, last)
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (db *DB) Follow(ctx context.Context, tenant, id string, after int64, pass i
 		w := db.hub.watch(ctx, topicKey{tenant, id}, after)
 		defer db.hub.leave(w)
 		f := follower{w: w, out: out, board: db.hub.texts.board, session: session, from: protocol.TextPosition{Pass: pass}}
-		nudge(w.text) // a model may be writing already
+		trySend(w.text) // a model may be writing already
 		db.follow(ctx, w, f.wait, func(found []jig.Event) bool { return f.events(ctx, found) })
 	}()
 	return out
@@ -195,7 +195,7 @@ func (f *follower) wait(ctx context.Context) bool {
 		if draft != nil && !draft.Over {
 			select {
 			case <-f.w.wake:
-				nudge(f.w.text) // events sends only what belongs before them, and there may be none
+				trySend(f.w.text) // events sends only what belongs before them, and there may be none
 				return true
 			case <-time.After(gatherText):
 			case <-ctx.Done():
@@ -283,8 +283,8 @@ func (h *hub) watchTenant(ctx context.Context, tenant string) <-chan struct{} {
 	h.mu.Lock()
 	h.tenants[tenant] = append(h.tenants[tenant], wake)
 	h.mu.Unlock()
-	nudge(h.wanted)
-	nudge(wake)
+	trySend(h.wanted)
+	trySend(wake)
 	context.AfterFunc(ctx, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -300,6 +300,6 @@ func (h *hub) watchTenant(ctx context.Context, tenant string) <-chan struct{} {
 // wakeTenant wakes the watchers of a tenant. The hub is locked.
 func (h *hub) wakeTenant(tenant string) {
 	for _, wake := range h.tenants[tenant] {
-		nudge(wake)
+		trySend(wake)
 	}
 }

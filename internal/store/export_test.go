@@ -82,7 +82,7 @@ func (db *DB) Observable(ctx context.Context, tenant string) (map[string]int, er
 
 // Announced acts as if an announcement of a session's events had arrived.
 func (db *DB) Announced(tenant, session string, seq int64) {
-	db.hub.hear(topicKey{tenant, session}, seq)
+	db.hub.advanced(topicKey{tenant, session}, seq)
 }
 
 // Awaits reports whether announced events of a watched session have not been read yet.

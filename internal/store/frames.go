@@ -8,6 +8,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // frameRead queues the queries for a composition and the events that it has received.
@@ -319,7 +320,7 @@ func (db *DB) Receive(ctx context.Context, tenant, id, key string, e plan.Receiv
 		d["claimed"] = true
 	}
 	if len(e.Data) > 0 {
-		shown, truncated := preview(e.Data)
+		shown, truncated := stored.Preview(e.Data)
 		if truncated {
 			d["data_preview"] = shown
 		} else {
@@ -342,6 +343,6 @@ func (db *DB) Receive(ctx context.Context, tenant, id, key string, e plan.Receiv
 		return false, jig.Errorf(jig.CodeConflict, "the session has received %d events; it takes at most %d, with %d MB together",
 			row.Had, maxReceived, maxReceivedBytes>>20)
 	}
-	db.touched(tenant, id, row.Seq)
+	db.committed(tenant, id, row.Seq)
 	return row.Seq != nil, nil
 }

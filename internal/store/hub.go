@@ -91,17 +91,17 @@ func (h *hub) close() {
 	h.done.Wait()
 }
 
-// touch reports a commit of this process.
-func (h *hub) touch(key topicKey, seq int64) {
+// committedHere reports a commit of this process.
+func (h *hub) committedHere(key topicKey, seq int64) {
 	h.mu.Lock()
 	h.announce[key] = max(h.announce[key], seq)
 	h.mu.Unlock()
-	nudge(h.send)
-	h.hear(key, seq)
+	trySend(h.send)
+	h.advanced(key, seq)
 }
 
-// hear reports a commit of any process.
-func (h *hub) hear(key topicKey, seq int64) {
+// advanced reports a commit of any process.
+func (h *hub) advanced(key topicKey, seq int64) {
 	h.mu.Lock()
 	h.wakeTenant(key.tenant)
 	t, ok := h.topics[key]
@@ -118,11 +118,11 @@ func (h *hub) hear(key topicKey, seq int64) {
 	}
 	h.mu.Unlock()
 	if fresh {
-		nudge(h.fetch)
+		trySend(h.fetch)
 	}
 }
 
-func nudge(c chan struct{}) {
+func trySend(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -146,7 +146,7 @@ func (h *hub) watch(ctx context.Context, key topicKey, after int64) *watcher {
 	case <-listening:
 		return w
 	default:
-		nudge(h.wanted)
+		trySend(h.wanted)
 	}
 	select {
 	case <-listening:
@@ -258,7 +258,7 @@ func (h *hub) advance(w *watcher, seq int64) {
 	t.assumed = false
 	for other := range t.watchers {
 		if other != w {
-			nudge(other.wake)
+			trySend(other.wake)
 		}
 	}
 }
@@ -287,9 +287,9 @@ func (h *hub) deliver(d due, found []jig.Event) {
 	}
 	if t.seen < t.known && len(t.watchers) > 0 {
 		h.dirty[t] = struct{}{}
-		nudge(h.fetch)
+		trySend(h.fetch)
 	}
 	for w := range t.watchers {
-		nudge(w.wake)
+		trySend(w.wake)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // equalRow is a row of the query CallsEqual.
@@ -238,14 +239,6 @@ func encodeFlow(f *jig.DataFlow) (string, error) {
 	return string(b), err
 }
 
-// encodePreview returns a preview as JSON, or nil.
-func encodePreview(p *jig.Preview) ([]byte, error) {
-	if p == nil {
-		return nil, nil
-	}
-	return encode(p)
-}
-
 // approvalColumns returns the arguments of ApprovalsInsert that follow tenant and session.
 func approvalColumns(list []jig.Pending) ([]any, error) {
 	n := len(list)
@@ -266,7 +259,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 		if p.RequestedAt.IsZero() {
 			p.RequestedAt = time.Now()
 		}
-		ids[i], kinds[i], tools[i], inputs[i] = p.Call, string(p.Kind), text(p.Tool), string(validUTF8(p.Input))
+		ids[i], kinds[i], tools[i], inputs[i] = p.Call, string(p.Kind), text(p.Tool), string(stored.Valid(p.Input))
 		truncated[i], summaries[i], reasons[i], digests[i], by[i] = p.Truncated, text(p.Summary), why, p.Digest, text(p.RequestedBy)
 		requested[i], expires[i] = p.RequestedAt, moment(p.ExpiresAt)
 		agents[i], policies[i], grants[i] = text(p.Agent), p.PolicyVersion, p.Grant
@@ -302,7 +295,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 // pendingData encodes an approval in full as event data. Input that is not valid JSON is replaced by a preview.
 func pendingData(p jig.Pending) []byte {
 	if !json.Valid(p.Input) {
-		p.Input, p.Truncated = previewInput(p.Input)
+		p.Input, p.Truncated = stored.PreviewInput(p.Input)
 	}
 	b, err := encode(p)
 	if err != nil {

@@ -81,7 +81,7 @@ func (h *hub) announceLater(waiting map[topicKey]int64) {
 	for key, seq := range waiting {
 		h.announce[key] = max(h.announce[key], seq)
 	}
-	nudge(h.send)
+	trySend(h.send)
 }
 
 // listened reports whether another process listens. The watchers of this process hear of its commits without announcements.
@@ -119,7 +119,7 @@ func payloads(waiting map[topicKey]int64) []string {
 	return append(all, b.String())
 }
 
-func (h *hub) heardPayload(payload string) {
+func (h *hub) receivePayload(payload string) {
 	for line := range strings.Lines(payload) {
 		fields := strings.Fields(line)
 		if len(fields) != 3 {
@@ -129,7 +129,7 @@ func (h *hub) heardPayload(payload string) {
 		session, err2 := url.QueryUnescape(fields[1])
 		seq, err3 := strconv.ParseInt(fields[2], 10, 64)
 		if err1 == nil && err2 == nil && err3 == nil {
-			h.hear(topicKey{tenant, session}, seq)
+			h.advanced(topicKey{tenant, session}, seq)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (h *hub) listenOnce(ctx context.Context) error {
 	}
 	h.texts.board.Forget() // pieces may have been missed
 	h.listens()
-	if err := h.look(ctx); err != nil {
+	if err := h.readSeqs(ctx); err != nil {
 		return err
 	}
 	held := map[int]bool{}
@@ -198,16 +198,16 @@ func (h *hub) listenOnce(ctx context.Context) error {
 func (h *hub) hearOne(ctx context.Context, conn *pgx.Conn, held map[int]bool) error {
 	waiting, cancel := context.WithTimeout(ctx, h.db.options.ListenIdle)
 	defer cancel()
-	if err := h.attune(ctx, conn, held, cancel); err != nil {
+	if err := h.holdTextLocks(ctx, conn, held, cancel); err != nil {
 		return err
 	}
 	n, err := conn.WaitForNotification(waiting)
 	switch {
 	case err == nil && n.Channel == "jig_text":
-		h.heardText(n.Payload)
+		h.receiveText(n.Payload)
 		return nil
 	case err == nil:
-		h.heardPayload(n.Payload)
+		h.receivePayload(n.Payload)
 		return nil
 	case waiting.Err() != nil && ctx.Err() == nil && !conn.IsClosed():
 		return nil // nothing was announced; the connection is still good
@@ -219,7 +219,7 @@ func (h *hub) hearOne(ctx context.Context, conn *pgx.Conn, held map[int]bool) er
 // poll checks every watched session regularly.
 func (h *hub) poll(ctx context.Context) {
 	for pause(ctx, h.db.options.PollEvery) {
-		if err := h.look(ctx); err != nil && ctx.Err() == nil {
+		if err := h.readSeqs(ctx); err != nil && ctx.Err() == nil {
 			h.db.options.Logger.WarnContext(ctx, "looking for new events failed", slog.Any("error", err))
 		}
 	}
@@ -232,8 +232,8 @@ type lastSeqRow struct {
 	LastSeq   int64
 }
 
-// look finds out which of the watched sessions have new events.
-func (h *hub) look(ctx context.Context) error {
+// readSeqs finds out which of the watched sessions have new events.
+func (h *hub) readSeqs(ctx context.Context) error {
 	var tenants, sessions []string
 	h.mu.Lock()
 	for key := range h.topics {
@@ -249,7 +249,7 @@ func (h *hub) look(ctx context.Context) error {
 	var rows []lastSeqRow
 	err := h.db.once(ctx, "", func(t *tx) { list(t.queue("LastSeqs", tenants, sessions), &rows) })
 	for _, r := range rows {
-		h.hear(topicKey{r.TenantID, r.SessionID}, r.LastSeq)
+		h.advanced(topicKey{r.TenantID, r.SessionID}, r.LastSeq)
 	}
 	return err
 }
@@ -299,7 +299,7 @@ func (h *hub) again(topics []due) {
 		}
 	}
 	h.mu.Unlock()
-	nudge(h.fetch)
+	trySend(h.fetch)
 }
 
 func (h *hub) readTenant(ctx context.Context, tenant string, topics []due) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // BeginPass sets the session's pass, sets its status to working, clears the answer of an earlier end and records pass.started, after
@@ -44,7 +45,7 @@ func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (ledge
 	if row == nil {
 		return ledger.Beginning{}, noSession(id)
 	}
-	db.touched(tenant, id, cmp.Or(last, ending))
+	db.committed(tenant, id, cmp.Or(last, ending))
 	b := ledger.Beginning{Session: row.Session, MessagePass: number(latest), Exchanges: exchanges(turns, called, messages)}
 	b.Session.Paused = pausing(paused, "")
 	if answered != nil {
@@ -109,7 +110,7 @@ func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, er
 	case err != nil:
 		return nil, err
 	}
-	db.touched(a.Tenant, a.SessionID, cmp.Or(ending, last))
+	db.committed(a.Tenant, a.SessionID, cmp.Or(ending, last))
 	if ended == nil {
 		return nil, nil // nil means that the session continues
 	}
@@ -185,7 +186,7 @@ func (db *DB) EndPass(ctx context.Context, end ledger.End) (ledger.End, error) {
 	if err != nil {
 		return ledger.End{}, err
 	}
-	db.touched(end.Tenant, end.SessionID, last)
+	db.committed(end.Tenant, end.SessionID, last)
 	switch {
 	case ended != nil:
 		return ended.end(), nil
@@ -230,17 +231,15 @@ func (t *tx) endColumns(end ledger.End) ([]any, error) {
 	artifact := ""
 	if len(end.Answer) > jig.InlineBytes {
 		artifact = t.keep(end.SessionID, "text/plain; charset=utf-8", []byte(end.Answer))
-		end.Answer = cut(end.Answer, jig.InlineBytes)
+		end.Answer = stored.Cut(end.Answer, jig.InlineBytes)
 	}
 	body, err := encode(end)
 	if err != nil {
 		return nil, err
 	}
-	var failure []byte
-	if end.Error != nil {
-		if failure, err = encode(end.Error); err != nil {
-			return nil, err
-		}
+	failure, err := encodeIf(end.Error != nil, end.Error)
+	if err != nil {
+		return nil, err
 	}
 	return []any{body, artifact, end.Status, text(end.Reason), end.Answer, failure}, nil
 }
@@ -266,7 +265,7 @@ func sessionEnded(end ledger.End) jig.Event {
 	}
 	d := details{"reason": end.Reason}
 	if end.Answer != "" {
-		shown := cut(end.Answer, jig.ExcerptBytes)
+		shown := stored.Cut(end.Answer, jig.ExcerptBytes)
 		d["answer"], d["truncated"] = shown, len(shown) < len(end.Answer)
 	}
 	if end.Error != nil {
@@ -293,7 +292,7 @@ func (t *tx) endSession(ctx context.Context, end ledger.End, l *log) error {
 	if err := t.commit(ctx); err != nil {
 		return err
 	}
-	t.db.touched(t.tenant, end.SessionID, last)
+	t.db.committed(t.tenant, end.SessionID, last)
 	return nil
 }
 

@@ -133,7 +133,7 @@ func (db *DB) NoteHeld(ctx context.Context, tenant, id, callID string) error {
 		if err := t.commit(ctx); err != nil {
 			return err
 		}
-		db.touched(tenant, id, last)
+		db.committed(tenant, id, last)
 		return nil
 	})
 }
@@ -192,6 +192,6 @@ func (db *DB) NoteModelWait(ctx context.Context, tenant, id string, w ledger.Mod
 	if err != nil {
 		return err
 	}
-	db.touched(tenant, id, last)
+	db.committed(tenant, id, last)
 	return nil
 }

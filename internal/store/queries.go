@@ -28,9 +28,9 @@ var (
 // queries maps the names of the statements in queries/*.sql to their text.
 type queries map[string]string
 
-// plannedAnew marks, as a comment line of its own, a statement that PostgreSQL plans for the values of each execution. Statements with optional
+// customPlan marks, as a comment line of its own, a statement that PostgreSQL plans for the values of each execution. Statements with optional
 // filters need that: which index helps depends on the filters that are given. All other statements have one generic plan, see [tune].
-const plannedAnew = "-- plan: custom\n"
+const customPlan = "-- plan: custom\n"
 
 // loadQueries reads every embedded file. A statement begins with a line "-- name: TheName". "{{the_name}}" in a statement is replaced by
 // the fragment that begins with the line "-- fragment: the_name".

@@ -141,7 +141,7 @@ func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*led
 	finished := quickFinished{}
 	for _, row := range rows {
 		finished[row.CallID] = byCall[row.CallID]
-		db.touched(tenant, id, &row.LastSeq)
+		db.committed(tenant, id, &row.LastSeq)
 	}
 	return finished, nil
 }

@@ -137,13 +137,19 @@ func encode(v any) ([]byte, error) {
 	return stored.Encode(v)
 }
 
+// encodeIf encodes a value for a nullable column: nil unless the value is given.
+func encodeIf(given bool, v any) ([]byte, error) {
+	if !given {
+		return nil, nil
+	}
+	return encode(v)
+}
+
 // encodeReadable encodes a value as JSON for a column of which queries read members.
 func encodeReadable(v any) ([]byte, error) {
 	b, err := encode(v)
 	return stored.Readable(b), err
 }
-
-func validUTF8(b []byte) []byte { return stored.Valid(b) }
 
 // text returns s in a form that a text column accepts: valid UTF-8 without NUL.
 func text(s string) string { return stored.Clean(s) }
@@ -162,7 +168,7 @@ func optional(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return nil
 	}
-	return validUTF8(raw)
+	return stored.Valid(raw)
 }
 
 // moment returns a time for a nullable column: nil when it is zero.
@@ -191,17 +197,6 @@ func (d details) json() []byte {
 	return b
 }
 
-// cut shortens a text to at most n bytes without splitting a character.
-func cut(s string, n int) string { return stored.Cut(s, n) }
-
-// preview returns a JSON value for display: the value itself when it is short, else a string with its beginning.
-func preview(raw []byte) (shown json.RawMessage, truncated bool) { return stored.Preview(raw) }
-
-// previewInput returns a call's input as it is shown to people.
-func previewInput(raw []byte) (shown json.RawMessage, truncated bool) {
-	return stored.PreviewInput(raw)
-}
-
 // log collects events on their way to the store, as columns.
 type log struct {
 	types  []string
@@ -221,7 +216,7 @@ func (l *log) add(e jig.Event) {
 	l.passes = append(l.passes, int32(e.Pass)) //nolint:gosec // pass numbers are small
 	l.calls = append(l.calls, text(e.CallID))
 	l.tools = append(l.tools, text(e.Tool))
-	l.data = append(l.data, string(validUTF8(e.Data)))
+	l.data = append(l.data, string(stored.Valid(e.Data)))
 }
 
 // join appends the contents of another log.
@@ -280,7 +275,7 @@ func (t *tx) finish(ctx context.Context, l *log, session string) error {
 	if err := t.commit(ctx); err != nil {
 		return err
 	}
-	t.db.touched(t.tenant, session, last)
+	t.db.committed(t.tenant, session, last)
 	return nil
 }
 
@@ -299,10 +294,10 @@ func (t *tx) tell(l *log) error {
 	return nil
 }
 
-// touched tells the watchers of a session that its log has grown.
-func (db *DB) touched(tenant, session string, last *int64) {
+// committed tells the watchers of a session that its log has grown.
+func (db *DB) committed(tenant, session string, last *int64) {
 	if last != nil {
-		db.hub.touch(topicKey{tenant, session}, *last)
+		db.hub.committedHere(topicKey{tenant, session}, *last)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // CreateSession stores a new session with its first message (the task, if any) and the events session.started and message.added. If the
@@ -89,7 +90,7 @@ func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (ji
 	if err != nil {
 		return jig.Session{}, err
 	}
-	db.touched(s.Tenant, s.ID, last)
+	db.committed(s.Tenant, s.ID, last)
 	if len(body) > jig.InlineBytes {
 		if _, err := db.SaveTurn(ctx, s.Tenant, s.ID, 1, turn); err != nil {
 			return jig.Session{}, err
@@ -143,10 +144,10 @@ func started(s jig.Session) []byte {
 	d := details{
 		"agent": s.Agent.Name, "version": s.Agent.Version, "model": s.Agent.Model, "principal": s.Principal.ID,
 		"claimed": s.Principal.Claimed, "parent_id": s.ParentID, "parent_call": s.ParentCall,
-		"source": string(s.Source), "task": cut(s.Task, jig.ExcerptBytes),
+		"source": string(s.Source), "task": stored.Cut(s.Task, jig.ExcerptBytes),
 	}
 	if len(s.Input) > 0 {
-		d["input"], _ = preview(s.Input)
+		d["input"], _ = stored.Preview(s.Input)
 	}
 	return d.json()
 }

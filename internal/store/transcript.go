@@ -8,6 +8,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // turnUsage returns the columns of a turn that say what it used: the tokens of input and output, the model, and the parts.
@@ -55,7 +56,7 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 	if err != nil {
 		return chat.Turn{}, err
 	}
-	db.touched(tenant, id, last)
+	db.committed(tenant, id, last)
 	return saved.Body, nil
 }
 
@@ -87,7 +88,7 @@ func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m chat.Mes
 	if len(found) == 0 {
 		return false, noSession(id)
 	}
-	db.touched(tenant, id, found[0])
+	db.committed(tenant, id, found[0])
 	return found[0] != nil, nil
 }
 
@@ -104,7 +105,7 @@ func (db *DB) MessageRead(ctx context.Context, tenant, session, id string) (bool
 }
 
 func messageDetails(m chat.Message) []byte {
-	shown := cut(m.Text, jig.ExcerptBytes)
+	shown := stored.Cut(m.Text, jig.ExcerptBytes)
 	return details{"role": string(m.Role), "by": m.By, "text": shown, "truncated": len(shown) < len(m.Text)}.json()
 }
 

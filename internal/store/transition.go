@@ -7,6 +7,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // locked holds the rows that concern a call, read under lock. call is nil when the session has no such call, and open is nil when nobody
@@ -160,18 +161,14 @@ func (t *tx) endApproval(row *approvalRow, o approval.Outcome) error {
 		t.queue("ApprovalVoid", t.tenant, row.ID, o.Reason)
 		return nil
 	}
-	var votes, terms []byte
-	var err error
-	if o.Votes != nil {
-		if votes, err = encode(o.Votes); err != nil {
-			return err
-		}
+	votes, err := encodeIf(o.Votes != nil, o.Votes)
+	if err != nil {
+		return err
 	}
 	if o.NewTerms {
-		if o.Terms != nil {
-			if terms, err = encode(o.Terms); err != nil {
-				return err
-			}
+		terms, err := encodeIf(o.Terms != nil, o.Terms)
+		if err != nil {
+			return err
 		}
 		t.queue("ApprovalTerms", t.tenant, row.ID, terms)
 	}
@@ -218,22 +215,27 @@ func (t *tx) changeCall(rows *locked, c approval.CallChange, artifact string) er
 
 // editCall replaces the input of a call, and what was derived from it.
 func (t *tx) editCall(rows *locked, e jig.Call) error {
-	reasons, err := encodeReasons(e.Reasons)
-	if err != nil {
-		return err
-	}
-	flow, err := encodeFlow(e.Flow)
-	if err != nil {
-		return err
-	}
-	preview, err := encodePreview(e.Preview)
+	reasons, flow, preview, err := rulingColumns(e)
 	if err != nil {
 		return err
 	}
 	t.queue("CallEdit", t.tenant, rows.session, rows.call.ID, e.Input, e.Digest, e.Version, e.PolicyVersion,
-		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy),
-		optional([]byte(flow)), e.ReadsPrivate, e.ReadsUntrusted, optional(preview))
+		reasons, e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy),
+		flow, e.ReadsPrivate, e.ReadsUntrusted, preview)
 	return nil
+}
+
+// rulingColumns returns what the verdict on a call rests on, as JSON for nullable columns: the reasons, the data flow and the preview.
+func rulingColumns(c jig.Call) (reasons, flow, preview []byte, err error) {
+	why, err := encodeReasons(c.Reasons)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if flow, err = encodeIf(c.Flow != nil, c.Flow); err != nil {
+		return nil, nil, nil, err
+	}
+	preview, err = encodeIf(c.Preview != nil, c.Preview)
+	return optional([]byte(why)), stored.Readable(flow), preview, err
 }
 
 // saveCall queues everything that a transition of the ledger changes.
@@ -265,21 +267,13 @@ func (t *tx) readmit(rows *locked, c jig.Call) error {
 			return err
 		}
 	}
-	reasons, err := encodeReasons(c.Reasons)
-	if err != nil {
-		return err
-	}
-	flow, err := encodeFlow(c.Flow)
-	if err != nil {
-		return err
-	}
-	preview, err := encodePreview(c.Preview)
+	reasons, flow, preview, err := rulingColumns(c)
 	if err != nil {
 		return err
 	}
 	first(t.queue("CallReadmit", t.tenant, rows.session, rows.call.ID, c.Version, c.Write, c.Idempotent, c.Digest, c.PolicyVersion,
-		c.Verdict, optional([]byte(reasons)), c.Status, columns.body, columns.summary, columns.err, c.Signature, text(c.ConcurrencyKey),
-		c.Input, c.ReadsPrivate, c.ReadsUntrusted, optional([]byte(flow)), optional(preview), c.Previews), &rows.changed)
+		c.Verdict, reasons, c.Status, columns.body, columns.summary, columns.err, c.Signature, text(c.ConcurrencyKey),
+		c.Input, c.ReadsPrivate, c.ReadsUntrusted, flow, preview, c.Previews), &rows.changed)
 	return nil
 }
 

@@ -101,7 +101,7 @@ func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error
 	if err = work(t); err == nil && t.ended {
 		t.observed(ctx)
 		for _, row := range t.above {
-			db.touched(tenant, row.SessionID, &row.LastSeq)
+			db.committed(tenant, row.SessionID, &row.LastSeq)
 		}
 	}
 	return t.final && !refused(err), err
@@ -134,7 +134,7 @@ func (t *tx) queue(name string, args ...any) *pgx.QueuedQuery {
 	if !ok {
 		panic("store: no query " + name) // a test finds every name that the code uses
 	}
-	if strings.Contains(text, plannedAnew) {
+	if strings.Contains(text, customPlan) {
 		t.batch.Queue("set local plan_cache_mode = force_custom_plan")
 	}
 	return t.batch.Queue(text, args...)

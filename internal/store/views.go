@@ -95,15 +95,15 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	}
 	v.Waits = append(v.Waits, slices.Concat(waits...)...)
 	if v.Status == jig.StatusWorking {
-		stands(&v, *held, *stuck, idleChildren(delegated)[s.ID], quietChildren(delegated)[s.ID])
+		setState(&v, *held, *stuck, idleChildren(delegated)[s.ID], quietChildren(delegated)[s.ID])
 		waitsBelow(&v, belowWaits)
 	}
 	return v, nil
 }
 
-// stands sets what a working session waits for. held and stuck are the results of the queries CallsHeld and CallsStuck, idle counts the calls
+// setState sets what a working session waits for. held and stuck are the results of the queries CallsHeld and CallsStuck, idle counts the calls
 // whose child sessions wait for people, and quiet those in whose child sessions nothing is running.
-func stands(v *jig.SessionView, held, stuck, idle, quiet int) {
+func setState(v *jig.SessionView, held, stuck, idle, quiet int) {
 	c := v.Counts
 	waiting, busy := c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting]
 	if onlyPeople(waiting, busy, held, idle, startPaused(*v)) {

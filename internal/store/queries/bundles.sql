@@ -1,8 +1,8 @@
 -- name: Serialize
--- Locks a name until the transaction ends. Transactions that use Serialize or Beside with the same name wait.
+-- Locks a name until the transaction ends. Transactions that use Serialize or SerializeShared with the same name wait.
 select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
--- name: Beside
+-- name: SerializeShared
 -- Shares the lock of Serialize: only transactions that use Serialize with the same name wait.
 select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))
 
