@@ -100,7 +100,7 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Ins
 		if err := t.finish(ctx, l, by.SessionID); err != nil {
 			return err
 		}
-		done.Bundle.InstalledAt = at.UTC()
+		done.Bundle.InstalledAt = *at
 		return nil
 	})
 	if err != nil {

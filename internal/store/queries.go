@@ -164,8 +164,10 @@ type timePlan struct{ pgtype.ScanPlan }
 func (p timePlan) Scan(source []byte, target any) error {
 	var read pgtype.Timestamptz
 	err := p.ScanPlan.Scan(source, &read)
-	*target.(*time.Time) = read.Time //nolint:forcetypeassert // the plan was made for this type
-	return err                       //nolint:wrapcheck // translated by retried
+	if into, ok := target.(*time.Time); ok {
+		*into = read.Time
+	}
+	return err //nolint:wrapcheck // translated by retried
 }
 
 // byteaCodec also reads JSON into structs, as from a column of type json. Texts that must stay exactly as they are, or that are long, are
@@ -187,10 +189,3 @@ type documentPlan struct{}
 
 // Scan implements [pgtype.ScanPlan].
 func (documentPlan) Scan(source []byte, target any) error { return decode(source, target) }
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return new(t.UTC())
-}

@@ -249,8 +249,8 @@ func misfits(u use, columns []column, filled map[string]bool) []string {
 	for name, field := range fields {
 		if field.domain == "" {
 			list = append(list, "no column for the field "+name)
-		} else {
-			filled[field.domain] = filled[field.domain]
+		} else if !filled[field.domain] {
+			filled[field.domain] = false
 		}
 	}
 	return list

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -72,16 +73,12 @@ type approvalRow struct {
 
 func (r *approvalRow) pending() (jig.Pending, error) {
 	p := r.Pending
-	for _, part := range []struct {
-		text []byte
-		into any
-	}{
-		{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question},
-		{r.Preview, &p.Preview}, {r.Askers, &p.Askers}, {r.Edits, &p.Edits},
-	} {
-		if err := decode(part.text, part.into); err != nil {
-			return p, err
-		}
+	err := errors.Join(
+		decode(r.Reasons, &p.Reasons), decode(r.Terms, &p.Terms), decode(r.Votes, &p.Votes), decode(r.Delegations, &p.Delegations),
+		decode(r.Question, &p.Question), decode(r.Preview, &p.Preview), decode(r.Askers, &p.Askers), decode(r.Edits, &p.Edits),
+	)
+	if err != nil {
+		return p, err
 	}
 	for i := range p.Edits {
 		p.Edits[i].At = p.Edits[i].At.UTC()

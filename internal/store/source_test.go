@@ -165,8 +165,10 @@ func (s *source) uses() []use {
 					u.name, u.call, u.after, u.reader, u.into = s.text(n.Args[0]), n, 1, readers[n].reader, readers[n].into
 					list = append(list, u)
 				case s.named(n.Fun, "ask") && s.functions[s.object(n.Fun)] != nil:
-					read := s.info.TypeOf(n.Args[3]).(*types.Signature).Params().At(1).Type() // *[]T or **T
-					u.name, u.call, u.after, u.reader, u.into = s.text(n.Args[4]), n, 5, s.object(n.Args[3]).Name(), element(element(read))
+					u.name, u.call, u.after, u.reader = s.text(n.Args[4]), n, 5, s.object(n.Args[3]).Name()
+					if read, ok := s.info.TypeOf(n.Args[3]).(*types.Signature); ok {
+						u.into = element(element(read.Params().At(1).Type())) // of *[]T or **T
+					}
 					list = append(list, u)
 				}
 			}
