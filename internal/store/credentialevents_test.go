@@ -135,7 +135,7 @@ func TestCredentialEvents_OfChanges(t *testing.T) {
 }
 
 // A credential that has ended is found by its secret alone, with the reason.
-func TestEndedCredential(t *testing.T) {
+func TestEndedCredential_IsFoundByItsSecret(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.Server(t), storetest.Tenant(t)
 	past := time.Now().Add(-time.Hour)

@@ -78,7 +78,7 @@ func TestMigrate_RefusesADatabaseOfAnOlderVersion(t *testing.T) {
 	require.Equal(t, before, after, "nothing was changed")
 }
 
-func TestMigrationsRace(t *testing.T) {
+func TestMigrate_AtTheSameTime(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	errs := make([]error, 4)
@@ -93,7 +93,7 @@ func TestMigrationsRace(t *testing.T) {
 	storetest.Session(t, storetest.Open(t, owner, app, store.Options{}), "default")
 }
 
-func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
+func TestRowLevelSecurity_CoversEveryTable(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	require.NoError(t, store.Migrate(t.Context(), owner, role(t, app)))
