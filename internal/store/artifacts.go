@@ -66,7 +66,7 @@ func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, e
 // ValueElsewhere reports whether another tenant has an artifact or a session with these ids.
 func (db *DB) ValueElsewhere(ctx context.Context, tenant, artifact, session string) (bool, error) {
 	elsewhere, err := ask(ctx, db, tenant, value[bool], "ValueElsewhere", text(artifact), text(session))
-	return elsewhere != nil && *elsewhere, err
+	return orZero(elsewhere), err
 }
 
 // lockedArtifact is the row of the query ArtifactLock.

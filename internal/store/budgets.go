@@ -250,7 +250,8 @@ func (db *DB) ResumeBudget(ctx context.Context, tenant, session string, claims [
 
 // ReleaseBudgets releases at most limit reservations, of all tenants, whose workers died. It returns how many it released.
 func (db *DB) ReleaseBudgets(ctx context.Context, limit int) (int64, error) {
-	return db.forget(ctx, func(t *tx, gone **int64) { value(t.queue("BudgetRelease", limit), gone) })
+	gone, err := ask(ctx, db, "", value[int64], "BudgetRelease", limit)
+	return orZero(gone), err
 }
 
 // counterChanges are changes of counters, as columns. Each account occurs once.

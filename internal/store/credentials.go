@@ -155,7 +155,7 @@ func (db *DB) RevokeAPIKeysNamed(ctx context.Context, tenant, name string) error
 func (db *DB) EmbedOrigin(ctx context.Context, origin string) (bool, error) {
 	var known *bool
 	err := db.once(ctx, "", func(t *tx) { value(t.queue("EmbedOrigin", text(origin)), &known) })
-	return known != nil && *known, err
+	return orZero(known), err
 }
 
 // embedCursor is the position where a page of embed tokens ended.

@@ -295,5 +295,6 @@ func (t *tx) reused(ctx context.Context, e audit.Entry) error {
 
 // ForgetTokens deletes up to 1,000 used tokens of all tenants that expired longer than age ago. It returns how many it deleted.
 func (db *DB) ForgetTokens(ctx context.Context, age time.Duration) (int64, error) {
-	return db.forget(ctx, func(t *tx, gone **int64) { value(t.queue("TokensForget", age, forgetAtOnce), gone) })
+	gone, err := ask(ctx, db, "", value[int64], "TokensForget", age, forgetAtOnce)
+	return orZero(gone), err
 }

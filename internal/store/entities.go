@@ -40,7 +40,7 @@ func (db *DB) markRead(ctx context.Context, tenant string, ids ...string) error 
 		return nil
 	}
 	untrusted, err := ask(ctx, db, tenant, value[bool], "EntitiesUntrusted", tenant, ids)
-	if err == nil && untrusted != nil && *untrusted {
+	if err == nil && orZero(untrusted) {
 		entity.MarkRead(ctx)
 	}
 	return err

@@ -164,7 +164,7 @@ func (db *DB) checkWorkspace(ctx context.Context, tenant, workspace string) erro
 		return nil
 	}
 	yes, err := ask(ctx, db, tenant, value[bool], "WorkspaceExists", tenant, text(workspace))
-	if err == nil && (yes == nil || !*yes) {
+	if err == nil && !orZero(yes) {
 		return jig.Errorf(jig.CodeNotFound, "there is no workspace %q", text(workspace)).WithField("workspace")
 	}
 	return err

@@ -200,17 +200,11 @@ func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]protocol.
 // Pace returns how fast approvals were decided since a time, over all tenants.
 func (db *DB) Pace(ctx context.Context, since time.Time) (protocol.Pace, error) {
 	row, err := ask(ctx, db, "", first[protocol.Pace], "ApprovalsPaceEverywhere", since)
-	if err != nil || row == nil {
-		return protocol.Pace{}, err
-	}
-	return *row, nil
+	return orZero(row), err
 }
 
 // Now returns the time of the database's clock, which sets the times in its rows.
 func (db *DB) Now(ctx context.Context) (time.Time, error) {
 	now, err := ask(ctx, db, "", value[time.Time], "DatabaseNow")
-	if err != nil || now == nil {
-		return time.Time{}, err
-	}
-	return *now, nil
+	return orZero(now), err
 }

@@ -133,18 +133,9 @@ func (db *DB) SettleDelivery(ctx context.Context, d outbox.Delivery, a outbox.At
 // ForgetNotices deletes up to 1,000 notices of all tenants that are older than age and whose deliveries all ended longer than age
 // ago. It returns how many it deleted.
 func (db *DB) ForgetNotices(ctx context.Context, age time.Duration) (int64, error) {
-	return db.forget(ctx, func(t *tx, gone **int64) { value(t.queue("NoticesForget", age, forgetAtOnce), gone) })
+	gone, err := ask(ctx, db, "", value[int64], "NoticesForget", age, forgetAtOnce)
+	return orZero(gone), err
 }
 
 // forgetAtOnce is the maximum number of rows that one statement deletes.
 const forgetAtOnce = 1000
-
-// forget runs a query that deletes rows of all tenants, and returns how many it deleted.
-func (db *DB) forget(ctx context.Context, query func(t *tx, gone **int64)) (int64, error) {
-	var gone *int64
-	err := db.once(ctx, "", func(t *tx) { query(t, &gone) })
-	if err != nil || gone == nil {
-		return 0, err
-	}
-	return *gone, nil
-}

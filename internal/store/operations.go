@@ -116,10 +116,7 @@ func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 // many it deleted. Hashes of their ids stay, so that no new session can use such an id.
 func (db *DB) PruneTenant(ctx context.Context, tenant string, before time.Time) (int64, error) {
 	gone, err := ask(ctx, db, tenant, value[int64], "Prune", before)
-	if err != nil || gone == nil {
-		return 0, err
-	}
-	return *gone, nil
+	return orZero(gone), err
 }
 
 // restoredPage is the number of sessions that are read at once.

@@ -46,19 +46,12 @@ func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (ledge
 		return ledger.Beginning{}, noSession(id)
 	}
 	db.committed(tenant, id, cmp.Or(last, ending))
-	b := ledger.Beginning{Session: row.Session, MessagePass: number(latest), Exchanges: exchanges(turns, called, messages)}
+	b := ledger.Beginning{Session: row.Session, MessagePass: orZero(latest), Exchanges: exchanges(turns, called, messages)}
 	b.Session.Paused = pausing(paused, "")
 	if answered != nil {
 		b.Turn = &answered.Body
 	}
 	return b, nil
-}
-
-func number(n *int) int {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 // StoreAnswer stores the model's turn of a pass, the admission of its calls and, if [ledger.Answer].End is set, the end of the session, in
@@ -145,7 +138,7 @@ func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (ledge
 	if row == nil {
 		return ledger.PassState{}, noSession(id)
 	}
-	state := ledger.PassState{Session: row.Session, Counts: counts(tally), Unread: *unread, MessagePass: number(messagePass)}
+	state := ledger.PassState{Session: row.Session, Counts: counts(tally), Unread: *unread, MessagePass: orZero(messagePass)}
 	if answered != nil {
 		state.Turn = answered.Body
 	}

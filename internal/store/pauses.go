@@ -141,7 +141,7 @@ func (db *DB) NoteHeld(ctx context.Context, tenant, id, callID string) error {
 // HeldBack reports whether a call that has not begun can begin only when a person acts: one who lifts a pause, or decides about another call.
 func (db *DB) HeldBack(ctx context.Context, tenant, id, callID string) (bool, error) {
 	held, err := ask(ctx, db, tenant, value[bool], "CallHeldBack", tenant, id, text(callID))
-	return held != nil && *held, err
+	return orZero(held), err
 }
 
 // holding returns the first pause that holds back a call of a tool or, if tool is empty, a session's next pass.

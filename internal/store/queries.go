@@ -116,6 +116,15 @@ func column[T any](q *pgx.QueuedQuery, into *[]T) {
 	})
 }
 
+// orZero returns what a value read by [value] or [first] points to; the zero value if there is none.
+func orZero[T any](p *T) T {
+	if p == nil {
+		var none T
+		return none
+	}
+	return *p
+}
+
 // affected reads how many rows a queued statement changed.
 func affected(q *pgx.QueuedQuery, into *int64) {
 	q.Exec(func(tag pgconn.CommandTag) error {

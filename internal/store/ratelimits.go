@@ -155,5 +155,6 @@ func heldBack(v *jig.SessionView, waiting []rateWaitingRow) {
 // ForgetRates deletes at most limit buckets and as many places in queues, of all tenants, that have no effect any more. It returns how many it
 // deleted.
 func (db *DB) ForgetRates(ctx context.Context, limit int) (int64, error) {
-	return db.forget(ctx, func(t *tx, gone **int64) { value(t.queue("RatesForget", limit), gone) })
+	gone, err := ask(ctx, db, "", value[int64], "RatesForget", limit)
+	return orZero(gone), err
 }

@@ -133,7 +133,7 @@ func (t *tx) begunBefore(ctx context.Context, s jig.Session) (*sessionRow, error
 	case row != nil && (row.RequestDigest != s.RequestDigest || row.ParentID != s.ParentID):
 		return nil, jig.Errorf(jig.CodeConflict, "the id %s was used for another request", s.ID).WithField("id").
 			WithHint("repeat the first request exactly, or choose another id")
-	case row == nil && retired != nil && *retired:
+	case row == nil && orZero(retired):
 		return nil, jig.Errorf(jig.CodeConflict, "the session %s was deleted, and its id is not used again", s.ID).WithField("id").
 			WithReason(jig.ReasonSessionDeleted).WithHint("choose another id")
 	}

@@ -95,13 +95,13 @@ func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m chat.Mes
 // HasMessage reports whether a session has received a message with this sender-chosen id.
 func (db *DB) HasMessage(ctx context.Context, tenant, session, id string) (bool, error) {
 	has, err := ask(ctx, db, tenant, value[bool], "MessageHas", tenant, session, jig.MessageKey(id))
-	return has != nil && *has, err
+	return orZero(has), err
 }
 
 // MessageRead reports whether a pass of a session has read a message with this sender-chosen id.
 func (db *DB) MessageRead(ctx context.Context, tenant, session, id string) (bool, error) {
 	read, err := ask(ctx, db, tenant, value[bool], "MessageRead", tenant, session, jig.MessageKey(id))
-	return read != nil && *read, err
+	return orZero(read), err
 }
 
 func messageDetails(m chat.Message) []byte {

@@ -233,10 +233,7 @@ func (db *DB) NameRequest(ctx context.Context, tenant, id, callID, request strin
 // Request returns the hash of what a call asks of another session; "" if it asks nothing.
 func (db *DB) Request(ctx context.Context, tenant, id, callID string) (string, error) {
 	request, err := ask(ctx, db, tenant, value[string], "CallRequest", tenant, text(id), text(callID))
-	if err != nil || request == nil {
-		return "", err
-	}
-	return *request, nil
+	return orZero(request), err
 }
 
 // DoubtfulCalls lists calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>"; at most
