@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/plan"
 )
@@ -20,44 +21,33 @@ const (
 // The functions below evaluate in a scope. Each returns the value; or a problem, which fails the step; or an error, which ends the move
 // because the context is done or the facts could not be read.
 
-func (r *run) boolean(ctx context.Context, p *program, sc *scope) (bool, *jig.Error, error) {
-	vars, problem, err := r.bind(ctx, p.reads, p.at, sc)
+// evaluate binds the variables that an expression reads and evaluates it.
+func evaluate[T any](
+	ctx context.Context, r *run, reads expr.Reads, at string, sc *scope, eval func(context.Context, map[string]any) (T, error),
+) (v T, problem *jig.Error, err error) {
+	vars, problem, err := r.bind(ctx, reads, at, sc)
 	if problem != nil || err != nil {
-		return false, problem, err
+		return v, problem, err
 	}
-	is, err := p.EvalBool(ctx, vars)
-	problem, err = r.plan.Problem(ctx, p.at, err)
-	return is, problem, err
-}
-
-func (r *run) value(ctx context.Context, p *program, sc *scope) (any, *jig.Error, error) {
-	vars, problem, err := r.bind(ctx, p.reads, p.at, sc)
-	if problem != nil || err != nil {
-		return nil, problem, err
-	}
-	v, err := p.Eval(ctx, vars)
-	problem, err = r.plan.Problem(ctx, p.at, err)
+	v, err = eval(ctx, vars)
+	problem, err = r.plan.Problem(ctx, at, err)
 	return v, problem, err
 }
 
+func (r *run) boolean(ctx context.Context, p *program, sc *scope) (bool, *jig.Error, error) {
+	return evaluate(ctx, r, p.reads, p.at, sc, p.EvalBool)
+}
+
+func (r *run) value(ctx context.Context, p *program, sc *scope) (any, *jig.Error, error) {
+	return evaluate(ctx, r, p.reads, p.at, sc, p.Eval)
+}
+
 func (r *run) text(ctx context.Context, t *template, sc *scope) (string, *jig.Error, error) {
-	vars, problem, err := r.bind(ctx, t.reads, t.at, sc)
-	if problem != nil || err != nil {
-		return "", problem, err
-	}
-	text, err := t.EvalText(ctx, vars)
-	problem, err = r.plan.Problem(ctx, t.at, err)
-	return text, problem, err
+	return evaluate(ctx, r, t.reads, t.at, sc, t.EvalText)
 }
 
 func (r *run) render(ctx context.Context, d *document, sc *scope) (json.RawMessage, *jig.Error, error) {
-	vars, problem, err := r.bind(ctx, d.reads, d.at, sc)
-	if problem != nil || err != nil {
-		return nil, problem, err
-	}
-	raw, err := d.Render(ctx, vars)
-	problem, err = r.plan.Problem(ctx, d.at, err)
-	return raw, problem, err
+	return evaluate(ctx, r, d.reads, d.at, sc, d.Render)
 }
 
 // input renders the input of a call, an object of at most 256 KiB.

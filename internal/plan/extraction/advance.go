@@ -228,12 +228,8 @@ func (r *run) decide(ctx context.Context, t *task) error {
 	}
 	if t.when != nil {
 		r.evaluated++
-		vars, err := r.bind(ctx, t, t.reads.when, r.At.Now.UTC(), nil)
-		if err != nil {
-			return err
-		}
-		is, err := t.when.EvalBool(ctx, vars)
-		if problem, err := r.plan.Problem(ctx, t.at("when"), err); problem != nil || err != nil {
+		is, problem, err := evaluate(ctx, r, t, "when", t.reads.when, r.At.Now.UTC(), nil, t.when.EvalBool)
+		if problem != nil || err != nil {
 			return r.failed(ctx, t, nil, problem, err)
 		}
 		if !is {
@@ -262,12 +258,8 @@ func (r *run) work(ctx context.Context, t *task) error {
 			return err
 		}
 	} else {
-		vars, err := r.bind(ctx, t, t.reads.compute, r.At.Now.UTC(), nil)
-		if err != nil {
-			return err
-		}
-		value, err = t.compute.EvalJSON(ctx, vars)
-		if problem, err = r.plan.Problem(ctx, t.at("compute"), err); err != nil {
+		var err error
+		if value, problem, err = evaluate(ctx, r, t, "compute", t.reads.compute, r.At.Now.UTC(), nil, t.compute.EvalJSON); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,20 @@ const (
 	maxTotal = 16 << 20
 )
 
+// evaluate binds the variables that a part of a task reads and evaluates it.
+func evaluate[T any](
+	ctx context.Context, r *run, t *task, part string, rd reads, now time.Time, result *expr.Value,
+	eval func(context.Context, map[string]any) (T, error),
+) (v T, problem *jig.Error, err error) {
+	vars, err := r.bind(ctx, t, rd, now, result)
+	if err != nil {
+		return v, nil, err
+	}
+	v, err = eval(ctx, vars)
+	problem, err = r.plan.Problem(ctx, t.at(part), err)
+	return v, problem, err
+}
+
 // bind returns the variables for the expressions of a task.
 func (r *run) bind(ctx context.Context, t *task, rd reads, now time.Time, result *expr.Value) (map[string]any, error) {
 	vars := map[string]any{"tenant": r.At.Tenant, "now": now}

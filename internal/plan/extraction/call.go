@@ -36,12 +36,8 @@ func (r *run) retry(t *task, o *openState) {
 func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMessage, *jig.Error, error) {
 	members := map[string]json.RawMessage{}
 	if t.input != nil {
-		vars, err := r.bind(ctx, t, t.reads.input, plan.Time(o.Since), nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		raw, err := t.input.Render(ctx, vars)
-		if problem, err := r.plan.Problem(ctx, t.at("input"), err); problem != nil || err != nil {
+		raw, problem, err := evaluate(ctx, r, t, "input", t.reads.input, plan.Time(o.Since), nil, t.input.Render)
+		if problem != nil || err != nil {
 			return nil, problem, err
 		}
 		if json.Unmarshal(raw, &members) != nil || members == nil {

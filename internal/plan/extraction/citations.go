@@ -59,12 +59,8 @@ func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.Raw
 
 // mayCite returns the ids that the claims of a task may cite, from its among expression.
 func (r *run) mayCite(ctx context.Context, t *task) (map[string]bool, *jig.Error, error) {
-	vars, err := r.bind(ctx, t, t.reads.among, r.At.Now.UTC(), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := t.among.Eval(ctx, vars)
-	if problem, err := r.plan.Problem(ctx, t.at("among"), err); problem != nil || err != nil {
+	v, problem, err := evaluate(ctx, r, t, "among", t.reads.among, r.At.Now.UTC(), nil, t.among.Eval)
+	if problem != nil || err != nil {
 		return nil, problem, err
 	}
 	ids, problem := idsOf(v, maxClaims)

@@ -23,13 +23,7 @@ func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawM
 		if err != nil {
 			return nil, jig.Errorf(jig.CodeInvalidOutput, "the result cannot be read: %w", err), nil
 		}
-		vars, err := r.bind(ctx, t, t.reads.value, plan.Time(o.Since), &result)
-		if err != nil {
-			return nil, nil, err
-		}
-		value, err := t.value.EvalJSON(ctx, vars)
-		problem, err := r.plan.Problem(ctx, t.at("value"), err)
-		return value, problem, err
+		return evaluate(ctx, r, t, "value", t.reads.value, plan.Time(o.Since), &result, t.value.EvalJSON)
 	}
 	switch {
 	case t.wantsJSON():
@@ -182,12 +176,8 @@ func (r *run) sources(ctx context.Context, t *task, o *openState, value json.Raw
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidOutput, "the result cannot be read: %w", err), nil
 	}
-	vars, err := r.bind(ctx, t, t.reads.sources, now, &result)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := t.sources.Eval(ctx, vars)
-	if problem, err := r.plan.Problem(ctx, t.at("sources"), err); problem != nil || err != nil {
+	v, problem, err := evaluate(ctx, r, t, "sources", t.reads.sources, now, &result, t.sources.Eval)
+	if problem != nil || err != nil {
 		return nil, problem, err
 	}
 	ids, problem := idsOf(v, maxSources)
