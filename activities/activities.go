@@ -125,6 +125,9 @@ func temporalError(err error) error {
 	})
 }
 
+// asTemporal converts the error that an activity is about to return; see [temporalError].
+func asTemporal(err *error) { *err = temporalError(*err) }
+
 // interrupted reports whether an activity failed only because its own context was canceled: its worker stops, and another one may run it again. If
 // the workflow canceled it, Temporal does not retry it.
 func interrupted(e *jig.Error) bool {

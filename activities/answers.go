@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
@@ -10,6 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/strictjson"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // reply applies a person's answer to a question.
@@ -93,3 +95,86 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	err = a.follow(ctx, ruled, &handled)
 	return handled, err
 }
+
+// sender holds what is known about the sender of a signal.
+type sender struct {
+	signal   Signal
+	settings tenancy.Settings
+	// by and token come from the signal. call is the call that the signal is about.
+	by, token, call string
+	// statement is a server's statement about the sender; nil without one.
+	statement *protocol.Statement
+	// answers reports that the signal answers a question, which pending must then hold.
+	answers bool
+
+	principal jig.Principal
+	evidence  *identity.Evidence
+	// pending is the call's open approval or question. It is nil if the call does not wait for a person, and it is read only for a token or
+	// an answer.
+	pending *jig.Pending
+	// refusal says why the sender may not decide.
+	refusal string
+}
+
+// identify finds out who sent a signal: the person whom its token identifies or, if the tenant trusts the claims of signals, the person
+// whom the signal names. prove checks the token against the digest of what the person was shown.
+func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, identity.Evidence, error)) error {
+	s.principal = jig.Principal{ID: s.by, Claimed: true}
+	if s.call != "" && (s.token != "" || s.answers) {
+		pending, err := a.Store.Pending(ctx, s.signal.Tenant, s.signal.SessionID, s.call)
+		switch {
+		case err == nil:
+			s.pending = &pending
+		case jig.CodeOf(err) != jig.CodeNotFound:
+			return err
+		}
+	}
+	demands := approval.Demands{Proof: s.settings.Proof, NoSignals: s.settings.NoSignals}
+	sent := approval.Sender{By: s.by, Token: s.token, Vouched: s.statement != nil, Call: s.call, Signal: s.signal.signal()}
+	if s.refusal = demands.Refuse(sent, s.pending != nil); s.refusal != "" {
+		return nil
+	}
+	who, evidence, proof := jig.Principal{}, &identity.Evidence{}, jig.ProofClaimed
+	switch {
+	case s.token != "":
+		proved, proves, err := prove(s.shown())
+		if err != nil {
+			s.refusal = "the token was not accepted: " + explain(err)
+			return nil
+		}
+		who, evidence, proof = s.settings.Person(proved), &proves, s.settings.ProofOf(s.settings.Key(proves.Key))
+	case s.statement != nil:
+		who, proof = s.settings.Person(s.statement.Principal.ID), jig.ProofVouched
+		evidence = &identity.Evidence{
+			Key: s.statement.Key, Token: s.statement.ID, Until: a.Now().Add(token.MaxLifetime), Maker: s.statement.Principal.Maker,
+		}
+	default:
+		who, evidence = s.settings.Person(s.by), nil
+	}
+	if evidence != nil {
+		evidence.Request = s.signal.SessionID + "/" + s.signal.Key
+		if s.refusal = sent.RefuseProved(who.ID); s.refusal != "" {
+			return nil
+		}
+	}
+	who.Claimed, who.Proof = evidence == nil, proof
+	if evidence != nil {
+		who.Maker = evidence.Maker
+	}
+	s.principal, s.evidence = who, evidence
+	if s.refusal = approval.Weak(proof, s.settings.Proof); s.refusal == "" && s.settings.IsDisabled(who.ID) {
+		s.refusal = explain(disabled(who.ID))
+	}
+	return nil
+}
+
+// shown returns the digest of what the sender was shown.
+func (s *sender) shown() string {
+	if s.pending == nil {
+		return ""
+	}
+	return s.pending.Digest
+}
+
+// signal reports whether l arrived as a Temporal signal, not as an update.
+func (l Signal) signal() bool { return strings.HasPrefix(l.Key, "signal:") }

@@ -91,22 +91,26 @@ func (a *Activities) closeIfEnded(ctx context.Context, tenant, id string, status
 	return !open
 }
 
+// endedAmong returns the sessions whose workflows have an ended run. If Temporal cannot be asked, it logs that and returns none.
+func (a *Activities) endedAmong(ctx context.Context, tenant string, ids []string) []string {
+	if a.Runs == nil || len(ids) == 0 {
+		return nil
+	}
+	ended, err := a.Runs.Ended(ctx, ids)
+	if err != nil {
+		a.Logger.WarnContext(ctx, "it is not known which sessions were ended externally", slog.String("tenant", tenant), slog.String("error", err.Error()))
+	}
+	return ended
+}
+
 // withoutEnded closes the sessions on a page of approvals whose workflows have ended, and removes their approvals from the page.
 func (a *Activities) withoutEnded(ctx context.Context, tenant string, page []jig.Pending) []jig.Pending {
-	if a.Runs == nil || len(page) == 0 {
-		return page
-	}
 	var ids []string
 	for _, p := range page {
 		ids = append(ids, p.SessionID)
 	}
 	slices.Sort(ids)
-	ended, err := a.Runs.Ended(ctx, slices.Compact(ids))
-	if err != nil {
-		a.Logger.WarnContext(ctx, "it is not known which sessions were ended externally", slog.String("tenant", tenant), slog.String("error", err.Error()))
-		return page
-	}
-	for _, id := range ended {
+	for _, id := range a.endedAmong(ctx, tenant, slices.Compact(ids)) {
 		session, err := a.Store.Session(ctx, tenant, id)
 		if err == nil && (session.Status.Final() || a.closeIfEnded(ctx, tenant, id, session.Status, session.UpdatedAt)) {
 			page = slices.DeleteFunc(page, func(p jig.Pending) bool { return p.SessionID == id })

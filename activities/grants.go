@@ -172,12 +172,8 @@ func (a *Activities) uncovered(
 }
 
 // GrantFits returns a page of the waiting calls that a grant covers and that somebody may decide, the oldest first.
-func (a *Activities) GrantFits(ctx context.Context, in protocol.FitsRequest) (protocol.FitsPage, error) {
-	page, err := a.grantFits(ctx, in)
-	return page, temporalError(err)
-}
-
-func (a *Activities) grantFits(ctx context.Context, in protocol.FitsRequest) (protocol.FitsPage, error) {
+func (a *Activities) GrantFits(ctx context.Context, in protocol.FitsRequest) (_ protocol.FitsPage, err error) {
+	defer asTemporal(&err)
 	page := protocol.FitsPage{Approvals: []jig.Pending{}}
 	settings, err := a.Tenants.Settings(ctx, in.Tenant)
 	if err != nil {

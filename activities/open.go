@@ -319,11 +319,8 @@ func (a *Activities) requestDigest(ctx context.Context, tenant string, r jig.Ses
 
 // CheckStart returns the error with which a session or a single call would fail to start: an unknown agent or tool, input that does not
 // fit, a missing permission, a model without a key. It stores nothing.
-func (a *Activities) CheckStart(ctx context.Context, in protocol.CheckRequest) error {
-	return temporalError(a.checkStart(ctx, in))
-}
-
-func (a *Activities) checkStart(ctx context.Context, in protocol.CheckRequest) error {
+func (a *Activities) CheckStart(ctx context.Context, in protocol.CheckRequest) (err error) {
+	defer asTemporal(&err)
 	ref := protocol.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}
 	switch {
 	case in.Start != nil && in.Call == nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -20,20 +21,10 @@ type policyLister interface {
 
 // ListPolicies returns a page of a tenant's policies as this worker sees them.
 func (a *Activities) ListPolicies(ctx context.Context, in protocol.PoliciesRequest) (protocol.PoliciesPage, error) {
-	page := protocol.PoliciesPage{Policies: []jig.PolicyState{}}
 	states, err := a.policies(ctx, in.Tenant)
-	size := 0
-	for _, s := range states {
-		if s.Name <= in.After {
-			continue
-		}
-		if size += sizeOf(s); size > pageBytes && len(page.Policies) > 0 {
-			page.More = true
-			break
-		}
-		page.Policies = append(page.Policies, s)
-	}
-	return page, temporalError(err)
+	states = slices.DeleteFunc(slices.Clone(states), func(s jig.PolicyState) bool { return s.Name <= in.After })
+	fits := fitting(states, sizeOf)
+	return protocol.PoliciesPage{Policies: append([]jig.PolicyState{}, fits...), More: len(fits) < len(states)}, temporalError(err)
 }
 
 func (a *Activities) policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
@@ -57,12 +48,8 @@ func (a *Activities) heldBack(ctx context.Context, tenant string) ([]string, err
 }
 
 // Verdict rules on a call that nobody makes. It changes nothing. The input is not validated, but its paths and URLs must be acceptable.
-func (a *Activities) Verdict(ctx context.Context, in protocol.VerdictRequest) (protocol.Verdict, error) {
-	v, err := a.verdict(ctx, in)
-	return v, temporalError(err)
-}
-
-func (a *Activities) verdict(ctx context.Context, in protocol.VerdictRequest) (protocol.Verdict, error) {
+func (a *Activities) Verdict(ctx context.Context, in protocol.VerdictRequest) (_ protocol.Verdict, err error) {
+	defer asTemporal(&err)
 	simulator, err := a.simulator()
 	if err != nil {
 		return protocol.Verdict{}, err
@@ -120,12 +107,8 @@ const (
 )
 
 // Backtest evaluates a page of recorded calls against a policy document that is not in force.
-func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) (protocol.BacktestPage, error) {
-	page, err := a.backtest(ctx, in)
-	return page, temporalError(err)
-}
-
-func (a *Activities) backtest(ctx context.Context, in protocol.BacktestRequest) (protocol.BacktestPage, error) {
+func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) (_ protocol.BacktestPage, err error) {
+	defer asTemporal(&err)
 	page := protocol.BacktestPage{Results: []protocol.BacktestResult{}, Tally: []protocol.BacktestCount{}}
 	tester, ok := a.Policy.(backtester)
 	if !ok {

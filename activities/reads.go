@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +80,18 @@ func shortPreview(p *jig.Pending) {
 	}
 }
 
-func sizeOf(v any) int {
+// fitting returns the first items of a list that fit on a page together, at least one.
+func fitting[T any](list []T, size func(T) int) []T {
+	total, n := 0, 0
+	for total = 0; n < len(list); n++ {
+		if total += size(list[n]); total > pageBytes && n > 0 {
+			break
+		}
+	}
+	return append([]T(nil), list[:n]...)
+}
+
+func sizeOf[T any](v T) int {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return 0
@@ -138,13 +148,7 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 		}
 		page.Status = view.Status
 	}
-	size := 0
-	for _, e := range list {
-		if size += len(e.Data) + 200; size > pageBytes && len(page.Events) > 0 {
-			break
-		}
-		page.Events = append(page.Events, e)
-	}
+	page.Events = fitting(list, func(e jig.Event) int { return len(e.Data) + 200 })
 	return page, nil
 }
 
@@ -326,15 +330,7 @@ func (a *Activities) closeListed(ctx context.Context, tenant string, list []prot
 			ids = append(ids, item.SessionID)
 		}
 	}
-	if a.Runs == nil || len(ids) == 0 {
-		return false
-	}
-	ended, err := a.Runs.Ended(ctx, ids)
-	if err != nil {
-		a.Logger.WarnContext(ctx, "it is not known which sessions were ended externally", slog.String("tenant", tenant), slog.String("error", err.Error()))
-		return false
-	}
-	for _, id := range ended {
+	for _, id := range a.endedAmong(ctx, tenant, ids) {
 		item := live[id]
 		closed = a.closeIfEnded(ctx, tenant, id, item.Status, item.UpdatedAt) || closed
 	}
@@ -345,12 +341,8 @@ func (a *Activities) closeListed(ctx context.Context, tenant string, list []prot
 const auditPageRows = 100
 
 // ReadAudit returns a page of a tenant's audit rows.
-func (a *Activities) ReadAudit(ctx context.Context, in protocol.AuditRequest) (protocol.AuditPage, error) {
-	page, err := a.readAudit(ctx, in)
-	return page, temporalError(err)
-}
-
-func (a *Activities) readAudit(ctx context.Context, in protocol.AuditRequest) (page protocol.AuditPage, err error) {
+func (a *Activities) ReadAudit(ctx context.Context, in protocol.AuditRequest) (page protocol.AuditPage, err error) {
+	defer asTemporal(&err)
 	if page.HeadN, page.HeadHash, err = a.Store.AuditHead(ctx, in.Tenant); err != nil {
 		return page, err
 	}
@@ -360,13 +352,7 @@ func (a *Activities) readAudit(ctx context.Context, in protocol.AuditRequest) (p
 	} else {
 		rows, err = a.Store.FindAudit(ctx, in.Tenant, in.SessionID, in.Since, in.Until, in.After, auditPageRows)
 	}
-	size := 0
-	for _, row := range rows {
-		if size += sizeOf(row); size > pageBytes && len(page.Rows) > 0 {
-			break
-		}
-		page.Rows = append(page.Rows, row)
-	}
+	page.Rows = fitting(rows, sizeOf)
 	page.More = len(page.Rows) < len(rows) || len(rows) == auditPageRows
 	return page, err
 }

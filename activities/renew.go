@@ -70,12 +70,8 @@ func (a *Activities) compare(ctx context.Context, ref protocol.SessionRef, id st
 
 // Compare says whether a call that waits for an approval is still what people are shown. It compares a call at most once in
 // [protocol.ComparedFor], and in between returns what it found. The error is NOT_FOUND if the call does not wait for a person.
-func (a *Activities) Compare(ctx context.Context, in protocol.CompareRequest) (protocol.Comparison, error) {
-	found, err := a.comparison(ctx, in)
-	return found, temporalError(err)
-}
-
-func (a *Activities) comparison(ctx context.Context, in protocol.CompareRequest) (protocol.Comparison, error) {
+func (a *Activities) Compare(ctx context.Context, in protocol.CompareRequest) (_ protocol.Comparison, err error) {
+	defer asTemporal(&err)
 	found := protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "a worker is comparing it now; look again"}
 	asked, err := a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {

@@ -17,12 +17,8 @@ import (
 
 // Review returns, for calls that wait for a person, whether somebody may decide them and what policy demands today. It leaves out calls that
 // no longer wait.
-func (a *Activities) Review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewList, error) {
-	page, err := a.review(ctx, in)
-	return page, temporalError(err)
-}
-
-func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewList, error) {
+func (a *Activities) Review(ctx context.Context, in protocol.ReviewRequest) (_ protocol.ReviewList, err error) {
+	defer asTemporal(&err)
 	page := protocol.ReviewList{Reviews: []protocol.Review{}}
 	if n := len(in.Calls); n > protocol.MaxReviewed {
 		return page, jig.Errorf(jig.CodeInvalidInput, "%d calls are too many for one request", n).WithField("calls").
@@ -98,35 +94,41 @@ func changedTerms(asked, today jig.Pending, verdict jig.Verdict) (jig.Verdict, *
 
 // Show returns the open approval or question of a call and a piece of the call's complete arguments; the approval itself has only a
 // preview of 2 KiB. The error is NOT_FOUND if the call does not wait for a person.
-func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protocol.ShowPage, error) {
-	pending, err := a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
-	if err != nil {
-		return protocol.ShowPage{}, temporalError(err)
+func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (page protocol.ShowPage, err error) {
+	defer asTemporal(&err)
+	if page.Pending, err = a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call); err != nil {
+		return page, err
 	}
 	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {
-		return protocol.ShowPage{}, temporalError(err)
+		return page, err
 	}
-	if in.Offset < 0 || in.Offset > len(call.Input) {
-		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the arguments, which have %d bytes", len(call.Input)).WithField("offset"))
+	if page.Input, err = piece(call.Input, in.Offset, "arguments"); err != nil {
+		return page, err
 	}
-	if call.Digest != pending.Digest {
-		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeConflict, "call %s has changed since its approval was requested", in.Call).
-			WithHint("look at it again: it needs a new approval"))
+	if page.Size = len(call.Input); call.Digest != page.Pending.Digest {
+		return page, jig.Errorf(jig.CodeConflict, "call %s has changed since its approval was requested", in.Call).
+			WithHint("look at it again: it needs a new approval")
 	}
-	to := min(len(call.Input), in.Offset+chunkBytes)
-	page := protocol.ShowPage{Pending: pending, Input: call.Input[in.Offset:to], Size: len(call.Input)}
-	if in.Offset == 0 {
-		pending.Tenant, pending.SessionID = in.Tenant, in.SessionID
-		if page.Similar, err = a.similar(ctx, pending, call.Input); err != nil {
-			return protocol.ShowPage{}, temporalError(err)
-		}
-		if page.Comparison, err = a.Store.Comparison(ctx, pending, a.Now().Add(-protocol.ComparedFor)); err != nil {
-			return protocol.ShowPage{}, temporalError(err)
-		}
-		page.ToSign = toSign(pending)
+	if in.Offset > 0 {
+		return page, nil
 	}
-	return page, nil
+	pending := page.Pending
+	pending.Tenant, pending.SessionID = in.Tenant, in.SessionID
+	if page.Similar, err = a.similar(ctx, pending, call.Input); err != nil {
+		return page, err
+	}
+	page.ToSign = toSign(pending)
+	page.Comparison, err = a.Store.Comparison(ctx, pending, a.Now().Add(-protocol.ComparedFor))
+	return page, err
+}
+
+// piece returns the part of a call's input from offset that fits into one message. what names the input in the error.
+func piece(input []byte, offset int, what string) ([]byte, error) {
+	if offset < 0 || offset > len(input) {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the %s (%d bytes)", what, len(input)).WithField("offset")
+	}
+	return input[offset:min(len(input), offset+chunkBytes)], nil
 }
 
 const (
@@ -237,22 +239,20 @@ func (a *Activities) Statistics(ctx context.Context, in protocol.StatisticsReque
 
 // Record returns a call with its result and a piece of its input. A large result is a preview; the result's last artifact is the whole
 // one. The error is NOT_FOUND if the tenant has no such session, or the session no such call.
-func (a *Activities) Record(ctx context.Context, in protocol.RecordRequest) (protocol.RecordPage, error) {
+func (a *Activities) Record(ctx context.Context, in protocol.RecordRequest) (page protocol.RecordPage, err error) {
+	defer asTemporal(&err)
 	_, calls, err := a.Store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
 	if err != nil {
-		return protocol.RecordPage{}, temporalError(err)
+		return page, err
 	}
 	if len(calls) == 0 {
-		return protocol.RecordPage{}, temporalError(jig.Errorf(jig.CodeNotFound, "session %s has no call %s", in.SessionID, in.Call).
-			WithField("call").WithHint("`jig status SESSION` lists its calls"))
+		return page, jig.Errorf(jig.CodeNotFound, "session %s has no call %s", in.SessionID, in.Call).
+			WithField("call").WithHint("`jig status SESSION` lists its calls")
 	}
 	call := calls[0]
-	if in.Offset < 0 || in.Offset > len(call.Input) {
-		return protocol.RecordPage{}, temporalError(jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the input, which has %d bytes",
-			len(call.Input)).WithField("offset"))
-	}
-	to := min(len(call.Input), in.Offset+chunkBytes)
-	return protocol.RecordPage{Record: recordOf(call), Input: call.Input[in.Offset:to], Size: len(call.Input)}, nil
+	page = protocol.RecordPage{Record: recordOf(call), Size: len(call.Input)}
+	page.Input, err = piece(call.Input, in.Offset, "input")
+	return page, err
 }
 
 // recordOf returns the record of a call without its input.

@@ -19,12 +19,8 @@ var readers = []string{
 
 // ReadWithTool runs a reading tool for a principal, without a session. The rules are those for a call of the tool: the tenant must have the tool, the
 // principal the permissions, the input must fit the schema, and policy must allow it. If the call would have to wait for approval, it is refused.
-func (a *Activities) ReadWithTool(ctx context.Context, in protocol.ToolReadRequest) (protocol.ToolReading, error) {
-	reading, err := a.readWithTool(ctx, in)
-	return reading, temporalError(err)
-}
-
-func (a *Activities) readWithTool(ctx context.Context, in protocol.ToolReadRequest) (protocol.ToolReading, error) {
+func (a *Activities) ReadWithTool(ctx context.Context, in protocol.ToolReadRequest) (_ protocol.ToolReading, err error) {
+	defer asTemporal(&err)
 	tool, known, err := a.tool(ctx, in.Tenant, in.Tool, "")
 	if err != nil {
 		return protocol.ToolReading{}, err

@@ -38,12 +38,8 @@ func positionOf(cursor string) (position, error) {
 }
 
 // Transcript returns a page of what was asked, said and done in a session, oldest first.
-func (a *Activities) Transcript(ctx context.Context, in protocol.TranscriptRequest) (protocol.Transcript, error) {
-	page, err := a.transcript(ctx, in)
-	return page, temporalError(err)
-}
-
-func (a *Activities) transcript(ctx context.Context, in protocol.TranscriptRequest) (protocol.Transcript, error) {
+func (a *Activities) Transcript(ctx context.Context, in protocol.TranscriptRequest) (_ protocol.Transcript, err error) {
+	defer asTemporal(&err)
 	page := protocol.Transcript{SessionID: in.SessionID, ClientID: jig.ClientID(in.SessionID), Entries: []protocol.TranscriptEntry{}}
 	at, err := positionOf(in.Cursor)
 	if err != nil {

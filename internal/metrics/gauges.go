@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// shown passes the value of a gauge to a scrape.
+// shown passes a value to a scrape.
 type shown = func(d *prometheus.Desc, value float64, labels ...string)
 
 func newSessionGauges(ctx context.Context, m *Metrics, db Store) prometheus.Collector {
@@ -173,39 +173,26 @@ func number(n json.Number) float64 {
 	return f
 }
 
-// poolMetrics reports the connections to the database.
-type poolMetrics struct {
-	stats                                   func() Pool
-	connections, most, acquired, waited, in *prometheus.Desc
-}
-
+// newPoolMetrics reports the connections to the database.
 func newPoolMetrics(e *exported, stats func() Pool) prometheus.Collector {
 	desc := func(kind, name, help string, labels ...string) *prometheus.Desc {
 		return e.desc(ScopeProcess, kind, name, help, labels...)
 	}
-	return &poolMetrics{
-		stats:       stats,
-		connections: desc(gauge, "jig_store_connections", "Connections to the database, by state: in_use or idle.", "state"),
-		most:        desc(gauge, "jig_store_connections_max", "The maximum number of connections to the database."),
-		acquired:    desc(counter, "jig_store_acquires_total", "How often a connection to the database was asked for."),
-		waited:      desc(counter, "jig_store_acquire_waits_total", "How often none was idle, so that the caller waited."),
-		in:          desc(counter, "jig_store_acquire_wait_seconds_total", "How long callers have waited for a connection, in total."),
+	connections := desc(gauge, "jig_store_connections", "Connections to the database, by state: in_use or idle.", "state")
+	most := desc(gauge, "jig_store_connections_max", "The maximum number of connections to the database.")
+	acquired := desc(counter, "jig_store_acquires_total", "How often a connection to the database was asked for.")
+	waits := desc(counter, "jig_store_acquire_waits_total", "How often none was idle, so that the caller waited.")
+	waited := desc(counter, "jig_store_acquire_wait_seconds_total", "How long callers have waited for a connection, in total.")
+	return &reading[Pool]{
+		ctx: context.Background(), descs: []*prometheus.Desc{connections, most, acquired, waits, waited}, counters: []*prometheus.Desc{acquired, waits, waited},
+		read: func(context.Context) (Pool, error) { return stats(), nil },
+		show: func(s Pool, _ time.Duration, value shown) {
+			value(connections, float64(s.InUse), "in_use")
+			value(connections, float64(s.Idle), "idle")
+			value(most, float64(s.Max))
+			value(acquired, float64(s.Acquired))
+			value(waits, float64(s.Waited))
+			value(waited, s.WaitTime.Seconds())
+		},
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (p *poolMetrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(p, ch) }
-
-// Collect implements prometheus.Collector.
-func (p *poolMetrics) Collect(ch chan<- prometheus.Metric) {
-	s := p.stats()
-	value := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
-	}
-	value(p.connections, prometheus.GaugeValue, float64(s.InUse), "in_use")
-	value(p.connections, prometheus.GaugeValue, float64(s.Idle), "idle")
-	value(p.most, prometheus.GaugeValue, float64(s.Max))
-	value(p.acquired, prometheus.CounterValue, float64(s.Acquired))
-	value(p.waited, prometheus.CounterValue, float64(s.Waited))
-	value(p.in, prometheus.CounterValue, s.WaitTime.Seconds())
 }

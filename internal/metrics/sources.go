@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,15 +71,17 @@ func (m *Metrics) Read(ctx context.Context, s Sources) {
 	)
 }
 
-// reading is a collector of gauges that are read together. What was read is used again by the scrapes of the next seconds. If reading
+// reading is a collector of values that are read together: gauges, unless they are among counters. What was read is used again by the scrapes of the next seconds. If reading
 // fails, the scrape reports an error instead of old numbers.
 type reading[T any] struct {
 	ctx   context.Context //nolint:containedctx // Collect gets no context
 	descs []*prometheus.Desc
-	age   time.Duration
-	read  func(ctx context.Context) (T, error)
+	// counters are the descs of values that only grow.
+	counters []*prometheus.Desc
+	age      time.Duration
+	read     func(ctx context.Context) (T, error)
 	// show reports what was read. age is how long ago that was.
-	show func(value T, age time.Duration, gauge func(d *prometheus.Desc, value float64, labels ...string))
+	show func(value T, age time.Duration, pass shown)
 
 	mu    sync.Mutex
 	at    time.Time
@@ -107,7 +110,11 @@ func (r *reading[T]) Collect(ch chan<- prometheus.Metric) {
 		r.value, r.at = value, time.Now()
 	}
 	r.show(r.value, time.Since(r.at), func(d *prometheus.Desc, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+		kind := prometheus.GaugeValue
+		if slices.Contains(r.counters, d) {
+			kind = prometheus.CounterValue
+		}
+		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	})
 }
 
