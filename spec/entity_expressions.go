@@ -147,7 +147,7 @@ func (s *taskSites) source(i int, path, source string, want expr.Type, result bo
 		return
 	}
 	if s.reads(i, path, program.Reads(), result) {
-		if err := s.env.Check(source, want, s.shapes); err != nil {
+		if err := program.Check(s.shapes); err != nil {
 			s.refuse(path, source, err)
 		}
 	}
@@ -170,7 +170,7 @@ func (s *taskSites) input(i int, path string, n *node) {
 		return
 	}
 	if s.reads(i, path, template.Reads(), false) {
-		if err := s.env.CheckTemplate(n.text, s.shapes); err != nil {
+		if err := template.Check(s.shapes); err != nil {
 			s.refuse(path, n.text, err)
 		}
 	}

@@ -244,7 +244,7 @@ func (s *sites) expression(at site, path string, source Expression, want expr.Ty
 		return
 	}
 	s.reads(at, path, program.Reads())
-	s.report(path, s.env.Check(string(source), want, s.shapes.at(at)))
+	s.report(path, program.Check(s.shapes.at(at)))
 }
 
 // moment checks an expression that must give a timestamp, or a text that is one.
@@ -291,7 +291,7 @@ func (s *sites) template(at site, path, text string) {
 		return
 	}
 	s.reads(at, path, template.Reads())
-	s.report(path, s.env.CheckTemplate(text, s.shapes.at(at)))
+	s.report(path, template.Check(s.shapes.at(at)))
 }
 
 func (s *sites) report(path string, err error) {
