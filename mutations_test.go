@@ -19,6 +19,7 @@ func TestMutations_NameExistingTextsAndTests(t *testing.T) {
 	list, err := os.ReadFile("scripts/mutations.tsv")
 	require.NoError(t, err)
 	var wrong []string
+	listed := map[string]bool{}
 	for line := range strings.Lines(string(list)) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -29,6 +30,11 @@ func TestMutations_NameExistingTextsAndTests(t *testing.T) {
 		source, err := os.ReadFile(file)
 		if n := strings.Count(string(source), text); err != nil || n != 1 {
 			wrong = append(wrong, fmt.Sprintf("%s contains %q %d times, want once", file, text, n))
+		}
+		if what := strings.Join(fields[:3], "\t"); listed[what] {
+			wrong = append(wrong, file+" is listed twice: "+text)
+		} else {
+			listed[what] = true
 		}
 		chosen, err := regexp.Compile(pattern)
 		require.NoError(t, err, line)
