@@ -151,7 +151,7 @@ func arrows() map[string][]string {
 		// The client stays light for the programs that use it.
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol", "internal/strictjson"},
 		"starter": {
-			".", "client", "internal/approval", "internal/argument", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
+			".", "client", "internal/api", "internal/approval", "internal/argument", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
 			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/strictjson", "internal/suggest", "internal/tenancy",
 			"internal/scaffold", "internal/toolname", "internal/visible", "spec",
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/remote"
 	"github.com/jig-run/jig/internal/remote/signin"
@@ -81,6 +82,8 @@ type readings interface {
 
 // engine is the part of the client that the commands use, grouped by subject.
 type engine struct {
+	// Asker makes plain reads; see [api.Ask].
+	api.Asker
 	sessions
 	calls
 	decisions
@@ -105,7 +108,7 @@ func dial(ctx context.Context, s client.Settings) (engine, error) {
 		return engine{}, err
 	}
 	return engine{
-		sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
+		Asker: c, sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
 	}, nil
 }
 
@@ -178,7 +181,7 @@ func (a *app) credential(ctx context.Context) (string, error) {
 // overHTTP returns the engine behind a server.
 func overHTTP(c *remote.Client) engine {
 	return engine{
-		sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
+		Asker: c, sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -357,6 +358,7 @@ func jigCLIWith(t *testing.T, ctx context.Context, e any, change func(*app), arg
 // engineOf returns an engine in which v serves every subject that it can.
 func engineOf(v any) engine {
 	return engine{
+		Asker:    as[api.Asker](v),
 		sessions: as[sessions](v), calls: as[calls](v), decisions: as[decisions](v), operations: as[operations](v), reviews: as[reviews](v),
 		readings: as[readings](v), schedules: as[schedules](v), audits: as[audits](v), Close: func() {},
 	}
