@@ -78,7 +78,7 @@ func arrows() map[string][]string {
 		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
 		// The operations of the API as values, for whoever serves or calls them.
-		"internal/api": {".", "client", "internal/audit", "internal/identity/credential", "internal/protocol"},
+		"internal/api": {".", "client", "internal/audit", "internal/entity", "internal/identity/credential", "internal/protocol", "internal/toolname"},
 
 		// Documents become values of the domains.
 		"spec": {
@@ -161,8 +161,8 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/api", "internal/audit", "internal/bundle", "internal/cache", "internal/identity", "internal/identity/credential", "internal/identity/openid", "internal/jsontext",
-			"internal/preview", "internal/protocol", "internal/stored", "internal/strictjson", "internal/tenancy", "internal/toolname",
+			".", "client", "internal/api", "internal/audit", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/identity/credential", "internal/identity/openid",
+			"internal/jsontext", "internal/preview", "internal/protocol", "internal/stored", "internal/strictjson", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},

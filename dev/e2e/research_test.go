@@ -69,7 +69,7 @@ func TestResearch_ReadsEntities(t *testing.T) {
 	g.find(entities.ExtractFiltersTool, map[string]any{"type": "thing", "text": "cheap ones of high risk"}, &made)
 	require.Len(t, made.Filter.Where, 1)
 	require.Equal(t, "price", made.Dropped[0].Condition.Field)
-	var page entities.Page
+	var page entity.RowPage
 	g.find(entities.FilterTool, made.Filter, &page)
 	require.Len(t, page.Entities, 1)
 	require.Equal(t, found.ID, page.Entities[0].ID)

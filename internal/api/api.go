@@ -66,7 +66,9 @@ type Any interface {
 }
 
 // All lists the operations.
-func All() []Any { return slices.Concat(sessions(), calls(), approvals(), governance(), schedules()) }
+func All() []Any {
+	return slices.Concat(sessions(), calls(), approvals(), governance(), schedules(), entities())
+}
 
 // Asker answers plain reads: the client of the engine, which asks it under the name, or the client of the HTTP API.
 type Asker interface {

@@ -40,7 +40,7 @@ type Provenance struct {
 	Model   string   `json:"model,omitempty"`
 	Tokens  int64    `json:"tokens,omitempty"`
 	// InputHash is the SHA-256 of the inputs from which the value was produced. If it has not changed, the task need not run again.
-	InputHash string    `json:"input_hash"`
+	InputHash string    `json:"input_hash" doc:"The SHA-256 of what the value was produced from"`
 	Attempt   int       `json:"attempt,omitempty"`
 	Call      string    `json:"call,omitempty"`
 	At        time.Time `json:"at"`
@@ -96,9 +96,9 @@ type Relation struct {
 type RelatedEntity struct {
 	Name string `json:"name"`
 	// Outgoing is true if the entity points at the other one, and false if the other one points at it.
-	Outgoing bool `json:"outgoing"`
+	Outgoing bool `json:"outgoing" doc:"Whether the entity points at the other one; otherwise the other one points at it"`
 	// EntityID, Type and Title are those of the other entity.
-	EntityID string `json:"entity_id"`
+	EntityID string `json:"entity_id" doc:"The other entity"`
 	Type     string `json:"type"`
 	Title    string `json:"title,omitempty"`
 }

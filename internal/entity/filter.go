@@ -18,10 +18,8 @@ type Hit struct {
 	Type     string  `json:"type"`
 	Title    string  `json:"title"`
 	Rank     float64 `json:"rank"`
-	// Document is the id of the text that matched; empty when the entity's own content matched.
-	Document string `json:"document,omitempty"`
-	// Snippet is an excerpt that marks the matching words with ** on both sides.
-	Snippet string `json:"snippet,omitempty"`
+	Document string  `json:"document,omitempty" doc:"The id of the text that matched; absent if the entity's own content matched"`
+	Snippet  string  `json:"snippet,omitempty" doc:"An excerpt with the words marked as **word**"`
 }
 
 // FilterOp compares a field with a value.
@@ -144,23 +142,19 @@ const maxSelect = 6
 
 // FilterField is a field that entities can be filtered by.
 type FilterField struct {
-	// Field is the field's name or, for fields of objects, the names from the outermost to the innermost, separated by dots, e.g.
-	// address.city.
-	Field string `json:"field"`
+	// Field has dots for fields of objects, e.g. address.city.
+	Field string `json:"field" doc:"The name of the field, with dots for fields of objects"`
 	Label string `json:"label"`
-	// Type is the type of the values that the field is compared with. For a list, it is the type of the items.
-	Type FieldType `json:"type"`
-	// List is true if the field has several values.
-	List      bool          `json:"list,omitempty"`
-	Control   FilterControl `json:"control"`
+	// Type is the type of the items, for a list.
+	Type      FieldType     `json:"type" doc:"The type of the values that the field is compared with"`
+	List      bool          `json:"list,omitempty" doc:"Whether the field has several values"`
+	Control   FilterControl `json:"control" doc:"text, number, range, toggle, select, multi_select, date or entity"`
 	Operators []FilterOp    `json:"operators"`
-	// Options are the options of an enum. Target is the entity type of a relation.
-	Options []string `json:"options,omitempty"`
-	Target  string   `json:"target,omitempty"`
-	// Minimum and Maximum are the bounds of a number. Time says that a date has a time of day.
-	Minimum *float64 `json:"minimum,omitempty"`
-	Maximum *float64 `json:"maximum,omitempty"`
-	Time    bool     `json:"time,omitempty"`
+	Options   []string      `json:"options,omitempty" doc:"The options of an enum"`
+	Target    string        `json:"target,omitempty" doc:"The entity type of a relation"`
+	Minimum   *float64      `json:"minimum,omitempty"`
+	Maximum   *float64      `json:"maximum,omitempty"`
+	Time      bool          `json:"time,omitempty" doc:"Whether a date has a time of day"`
 }
 
 // FilterFields lists the fields by which entities of a type can be filtered, in the order of the type's fields. It lists the fields of an

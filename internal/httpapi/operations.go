@@ -22,6 +22,7 @@ func (a *API) register() {
 	a.registerCatalog()
 	a.serveGovernance()
 	a.serveSchedules()
+	a.serveEntities()
 	a.registerIdentity()
 	describeMembers(a.huma.OpenAPI().Components.Schemas)
 }

@@ -19,7 +19,6 @@ func (a *API) registerCatalog() {
 	a.registerToolTests()
 	a.registerDocumentOperations()
 	a.registerBundles()
-	a.registerEntities()
 	add(a, api.Operation{
 		Name: "get-artifact", Method: http.MethodGet, Path: "/v1/artifacts/{artifact}", Tag: api.Calls, Scope: credential.ScopeRead,
 		Summary: "Download a large value that is stored separately",

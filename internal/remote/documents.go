@@ -22,9 +22,8 @@ func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byt
 }
 
 // Entity returns the state of an entity's latest extraction, like [client.Client.Entity].
-func (c *Client) Entity(ctx context.Context, tenant, id string) (status jig.EntityStatus, err error) {
-	err = c.get(ctx, path("entities", id, "extraction"), nil, &status)
-	return status, err
+func (c *Client) Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
+	return call(ctx, c, api.GetExtraction, api.EntityPath{Entity: id})
 }
 
 // CreateSchedule creates a schedule, like [client.Client.CreateSchedule].

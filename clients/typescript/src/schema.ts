@@ -2150,19 +2150,6 @@ export interface components {
         Dependents: {
             dependents: components["schemas"]["Dependent"][] | null;
         };
-        DescribedType: {
-            description?: string;
-            /** Format: int64 */
-            field_count: number;
-            /** @description The fields as the document of the type defines them */
-            fields: unknown[] | null;
-            /** @description Suggested filters: the fields that entities can be filtered by, each with a control */
-            filter_fields: components["schemas"]["FilterField"][] | null;
-            /** @description What the principal may do with its entities: read, write, delete */
-            may: string[] | null;
-            name: string;
-            title?: string;
-        };
         Difference: {
             /** @description A unified diff; empty if the texts are equal */
             difference: string;
@@ -2280,7 +2267,7 @@ export interface components {
             /** @description The requested field */
             field?: string;
             /** @description The fields, unless one was requested */
-            fields?: components["schemas"]["EntityField"][] | null;
+            fields?: components["schemas"]["FieldInfo"][] | null;
             /** @description Where the entity can be read */
             href: string;
             /** @description Fields without a value */
@@ -2302,7 +2289,7 @@ export interface components {
             /** @description The title in a form for URLs; not unique */
             slug?: string;
             /** @description The texts, the oldest first, at most 50 */
-            texts?: components["schemas"]["EntityText"][] | null;
+            texts?: components["schemas"]["TextInfo"][] | null;
             title?: string;
             type: string;
             /** Format: date-time */
@@ -2322,40 +2309,12 @@ export interface components {
             };
             title?: string;
         };
-        EntityField: {
-            /** @description The first characters of a longer text, or the length of a list */
-            beginning?: string;
-            name: string;
-            /**
-             * Format: int64
-             * @description The size of the value in bytes of JSON
-             */
-            size: number;
-            type: string;
-            /** @description The value, if it is short */
-            value?: unknown;
-        };
         EntityFilter: {
             match?: string;
-            sort?: components["schemas"]["EntitySort"][] | null;
+            sort?: components["schemas"]["FilterSort"][] | null;
             type: string;
             where?: unknown;
             workspace?: string;
-        };
-        EntityHit: {
-            /** @description The id of the text that matched; absent if the entity's own content matched */
-            document?: string;
-            entity_id: string;
-            /** Format: double */
-            rank: number;
-            /** @description An excerpt with the words marked as **word** */
-            snippet?: string;
-            title: string;
-            type: string;
-        };
-        EntityHits: {
-            /** @description The best match first */
-            hits: components["schemas"]["EntityHit"][] | null;
         };
         EntityList: {
             entities: components["schemas"]["ListedEntity"][] | null;
@@ -2368,19 +2327,6 @@ export interface components {
              */
             total?: number;
         };
-        EntityRelation: {
-            /** @description The other entity */
-            entity_id: string;
-            name: string;
-            /** @description Whether the entity points at the other one; otherwise the other one points at it */
-            outgoing: boolean;
-            title?: string;
-            type: string;
-        };
-        EntitySort: {
-            desc?: boolean;
-            field: string;
-        };
         EntityStatus: {
             call?: string;
             entity_id: string;
@@ -2392,38 +2338,6 @@ export interface components {
             };
             title?: string;
             type: string;
-        };
-        EntityText: {
-            /** Format: int64 */
-            bytes: number;
-            document_id: string;
-            media_type: string;
-            title?: string;
-        };
-        EntityText1: {
-            /** @description At most 16,000 characters */
-            body: string;
-            document_id: string;
-            entity_id: string;
-            media_type: string;
-            /**
-             * Format: int64
-             * @description The offset of the next part, in characters; absent at the end
-             */
-            next?: number;
-            title?: string;
-        };
-        EntityType: {
-            description?: string;
-            /** Format: int64 */
-            field_count: number;
-            /** @description What the principal may do with its entities: read, write, delete */
-            may: string[] | null;
-            name: string;
-            title?: string;
-        };
-        EntityTypeList: {
-            types: components["schemas"]["EntityType"][] | null;
         };
         Error: {
             code: string;
@@ -2475,6 +2389,19 @@ export interface components {
              */
             mode?: "run" | "retry" | "refresh";
         };
+        FieldInfo: {
+            /** @description The first characters of a longer text, or the length of a list */
+            beginning?: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description The size of the value in bytes of JSON
+             */
+            size: number;
+            type: string;
+            /** @description The value, if it is short */
+            value?: unknown;
+        };
         FilterField: {
             /** @description text, number, range, toggle, select, multi_select, date or entity */
             control: string;
@@ -2488,6 +2415,7 @@ export interface components {
             /** Format: double */
             minimum?: number;
             operators: string[] | null;
+            /** @description The options of an enum */
             options?: string[] | null;
             /** @description The entity type of a relation */
             target?: string;
@@ -2495,6 +2423,10 @@ export interface components {
             time?: boolean;
             /** @description The type of the values that the field is compared with */
             type: string;
+        };
+        FilterSort: {
+            desc?: boolean;
+            field: string;
         };
         Grant: {
             agent?: string;
@@ -2545,6 +2477,21 @@ export interface components {
             hash: string;
             /** Format: int64 */
             n: number;
+        };
+        Hit: {
+            /** @description The id of the text that matched; absent if the entity's own content matched */
+            document?: string;
+            entity_id: string;
+            /** Format: double */
+            rank: number;
+            /** @description An excerpt with the words marked as **word** */
+            snippet?: string;
+            title: string;
+            type: string;
+        };
+        HitList: {
+            /** @description The best match first */
+            hits: components["schemas"]["Hit"][] | null;
         };
         Labels: {
             reads?: string[] | null;
@@ -2788,11 +2735,21 @@ export interface components {
         RegisterDocuments: {
             documents: components["schemas"]["DocumentFile"][] | null;
         };
+        RelatedEntity: {
+            /** @description The other entity */
+            entity_id: string;
+            name: string;
+            /** @description Whether the entity points at the other one; otherwise the other one points at it */
+            outgoing: boolean;
+            title?: string;
+            type: string;
+        };
         RelationList: {
+            entity_id: string;
             /** @description Whether there are more */
             more?: boolean;
             /** @description At most 500, beginning with those that the entity points at */
-            relations: components["schemas"]["EntityRelation"][] | null;
+            relations: components["schemas"]["RelatedEntity"][] | null;
         };
         Report: {
             broken?: components["schemas"]["Broken"];
@@ -3168,6 +3125,26 @@ export interface components {
             requester_may?: string;
             requirements?: components["schemas"]["Requirement"][] | null;
         };
+        TextInfo: {
+            /** Format: int64 */
+            bytes: number;
+            document_id: string;
+            media_type: string;
+            title?: string;
+        };
+        TextPart: {
+            /** @description At most 16,000 characters */
+            body: string;
+            document_id: string;
+            entity_id: string;
+            media_type: string;
+            /**
+             * Format: int64
+             * @description The offset of the next part, in characters; absent at the end
+             */
+            next?: number;
+            title?: string;
+        };
         Tool: {
             approval: string;
             bundle?: string;
@@ -3293,6 +3270,22 @@ export interface components {
             session_id?: string;
             /** @enum {string} */
             status: "working";
+        };
+        TypeInfo: {
+            description?: string;
+            /** Format: int64 */
+            field_count: number;
+            /** @description The fields as the document of the type defines them, if the type was requested by name */
+            fields?: unknown[] | null;
+            /** @description Suggested filters, if the type was requested by name: the fields that entities can be filtered by, each with a control */
+            filter_fields?: components["schemas"]["FilterField"][] | null;
+            /** @description What the principal may do with its entities: read, write, delete */
+            may: string[] | null;
+            name: string;
+            title?: string;
+        };
+        TypeList: {
+            types: components["schemas"]["TypeInfo"][] | null;
         };
         Usage: {
             budgets: components["schemas"]["BudgetState"][] | null;
@@ -10470,7 +10463,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EntityHits"];
+                    "application/json": components["schemas"]["HitList"];
                 };
             };
             /** @description Bad Request */
@@ -10580,7 +10573,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EntityTypeList"];
+                    "application/json": components["schemas"]["TypeList"];
                 };
             };
             /** @description Bad Request */
@@ -10684,7 +10677,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["DescribedType"];
+                    "application/json": components["schemas"]["TypeInfo"];
                 };
             };
             /** @description Bad Request */
@@ -15962,7 +15955,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EntityText1"];
+                    "application/json": components["schemas"]["TextPart"];
                 };
             };
             /** @description Bad Request */

@@ -126,9 +126,9 @@ func TestEntities_LiveFromCreationToDeletion(t *testing.T) {
 	b.Succeed(entities.CreateTool, object{"type": "team", "content": object{"name": "again"}}, &again)
 	require.Equal(t, id, again.ID, "another attempt at the same call")
 
-	var r entities.Reading
+	var r entity.Reading
 	b.call(entities.GetTool, object{"id": id}, &r)
-	infos := map[string]entities.FieldInfo{}
+	infos := map[string]entity.FieldInfo{}
 	for _, f := range r.Fields {
 		infos[f.Name] = f
 	}
@@ -143,12 +143,12 @@ func TestEntities_LiveFromCreationToDeletion(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(whole), 4000, "the structure is small")
 
-	var part entities.Reading
+	var part entity.Reading
 	b.call(entities.GetTool, object{"id": id, "field": "notes"}, &part)
 	require.Equal(t, 16_000, part.Next)
 	b.call(entities.GetTool, object{"id": id, "field": "notes", "offset": part.Next}, &part)
 	require.JSONEq(t, `"`+strings.Repeat("é", 4000)+`"`, string(part.Value))
-	part = entities.Reading{}
+	part = entity.Reading{}
 	b.call(entities.GetTool, object{"id": id, "field": "size"}, &part)
 	require.Equal(t, "null", string(part.Value))
 	require.Equal(t, "/field", b.refusal(jig.CodeInvalidInput, entities.GetTool, object{"id": id, "field": "nope"}).Field)
@@ -172,10 +172,10 @@ func TestEntities_LiveFromCreationToDeletion(t *testing.T) {
 	require.Equal(t, "/set/nope", b.refusal(jig.CodeInvalidInput, entities.UpdateTool, object{"id": id, "revision": 2, "set": object{"nope": nil}}).Field)
 
 	b.call(entities.CreateRelationTool, object{"from": id, "name": "knows", "to": parent}, nil)
-	var related entities.Relations
+	var related entity.RelationList
 	b.call(entities.ListRelationsTool, object{"id": parent}, &related)
 	require.Equal(t, []entity.RelatedEntity{{Name: "knows", EntityID: id, Type: "team", Title: "T team"}}, related.Relations)
-	var page entities.Page
+	var page entity.RowPage
 	b.call(entities.FilterTool, object{"type": "team", "where": []object{{"field": "$id", "op": "eq", "value": id}}}, &page)
 	require.Equal(t, []string{"a"}, page.Entities[0].Tags)
 	require.Equal(t, int64(1), *page.Total, "there is no other page")
@@ -217,20 +217,20 @@ func TestEntities_AreFoundByWordsAndFields(t *testing.T) {
 		"type": "team", "where": []object{{"any": []object{{"field": "size", "op": "gte", "value": 3}, {"field": "name", "op": "eq", "value": "team 0"}}}},
 		"sort": []object{{"field": "size", "desc": true}}, "limit": 2, "fields": []string{"size", "notes", "parent"},
 	}
-	var page entities.Page
+	var page entity.RowPage
 	b.call(entities.FilterTool, input, &page)
 	require.Len(t, page.Entities, 2)
 	require.JSONEq(t, "4", string(page.Entities[0].Values["size"]))
 	require.Equal(t, []string{"notes"}, page.Entities[0].Large)
 	require.Nil(t, page.Total, "counting them is not cheap")
 	for limit, sum := range map[int]string{2: "2 of 5 entities", 5: "5 entities"} {
-		var all entities.Page
+		var all entity.RowPage
 		b.call(entities.FilterTool, object{"type": "team", "limit": limit}, &all)
 		require.Equal(t, int64(5), *all.Total)
 		require.Equal(t, sum, all.Summary())
 	}
 	input["cursor"] = page.Next
-	page = entities.Page{}
+	page = entity.RowPage{}
 	b.call(entities.FilterTool, input, &page)
 	require.Nil(t, page.Total, "only the first page has it")
 	require.Len(t, page.Entities, 1)
@@ -241,13 +241,13 @@ func TestEntities_AreFoundByWordsAndFields(t *testing.T) {
 	}).Field)
 	b.refused(jig.CodeInvalidInput, entities.FilterTool, object{"type": "team", "where": []object{{"field": "size", "op": "like", "value": 3}}})
 
-	var hits entities.Hits
+	var hits entity.HitList
 	b.call(entities.SearchTool, object{"query": `"team 3"`, "types": []string{"team"}}, &hits)
 	require.Len(t, hits.Hits, 1)
 	b.refused(jig.CodeNotFound, entities.SearchTool, object{"query": "team", "types": []string{"nope"}})
 	b.refused(jig.CodeNotFound, entities.SearchTool, object{"query": "team", "workspace": "nope"})
 
-	var list entities.Types
+	var list entity.TypeList
 	b.call(entities.ListTypesTool, object{}, &list)
 	require.Len(t, list.Types, 2)
 	require.Empty(t, list.Types[0].Fields)
@@ -262,8 +262,8 @@ func TestPermissions_FailClosed(t *testing.T) {
 	team, report := b.create("team", object{"name": "needle"}), b.create("report", object{"subject": "needle"})
 	as := func(permissions ...string) { b.Invocation.Principal.Permissions = permissions }
 	count := func() (types, found int, total int64) {
-		var list entities.Types
-		var hits entities.Hits
+		var list entity.TypeList
+		var hits entity.HitList
 		var stats entities.Stats
 		b.call(entities.ListTypesTool, object{}, &list)
 		b.call(entities.SearchTool, object{"query": "needle"}, &hits)
@@ -290,7 +290,7 @@ func TestPermissions_FailClosed(t *testing.T) {
 	b.refused(jig.CodeNotFound, entities.GetTool, object{"id": report})
 	require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, entity.Relation{From: team, Name: "covers", To: report}))
 	require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, entity.Relation{From: team, Name: "knows", To: team}))
-	var related entities.Relations
+	var related entity.RelationList
 	b.call(entities.ListRelationsTool, object{"id": team}, &related)
 	require.Equal(t, []entity.RelatedEntity{{Name: "knows", Outgoing: true, EntityID: team, Type: "team", Title: "T team"}}, related.Relations, "reports are not readable")
 	for tool, input := range map[string]object{
@@ -407,7 +407,7 @@ func TestOtherTenants_AreInvisible(t *testing.T) {
 	e, err := owner.db.Entity(t.Context(), owner.Invocation.Tenant, foreign)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), e.Revision, "nothing has changed")
-	var r entities.Reading
+	var r entity.Reading
 	thief.call(entities.GetTool, object{"id": own}, &r)
 	require.Equal(t, int64(1), r.Revision)
 	related, err := thief.db.Connected(t.Context(), thief.Invocation.Tenant, own, 3, "")

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -20,45 +19,22 @@ type listIn struct {
 	Type string `json:"type,omitempty" jsonschema:"a type's name, to see its fields"`
 }
 
-// TypeInfo is an entity type as entities.listTypes shows it.
-type TypeInfo struct {
-	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description,omitempty"`
-	// May lists what the principal may do: read, write, delete.
-	May []entity.Action `json:"may"`
-	// Fields are set only if the type was requested by name; FieldCount is always set.
-	Fields     []json.RawMessage `json:"fields,omitempty"`
-	FieldCount int               `json:"field_count"`
-	// FilterFields are set only if the type was requested by name: the fields that its entities can be filtered by, with the words that
-	// people use for them.
-	FilterFields []entity.FilterField `json:"filter_fields,omitempty"`
-}
-
-// Types is the output of entities.listTypes.
-type Types struct {
-	Types []TypeInfo `json:"types"`
-}
-
-// Summary implements tools.Summarizer.
-func (t Types) Summary() string { return fmt.Sprintf("%d entity types", len(t.Types)) }
-
-func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (Types, error) {
+func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (entity.TypeList, error) {
 	types, err := o.ReadableTypes(ctx, inv)
 	if err != nil {
-		return Types{}, err
+		return entity.TypeList{}, err
 	}
 	if in.Type != "" {
 		t, err := o.Type(ctx, inv, "/type", in.Type, entity.ActionRead)
 		if err != nil {
-			return Types{}, err
+			return entity.TypeList{}, err
 		}
 		types = map[string]entity.Type{t.Name: t}
 	}
-	var out Types
+	var out entity.TypeList
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		t := types[name]
-		info := TypeInfo{Name: t.Name, Title: t.Title, Description: t.Description, FieldCount: len(t.Fields)}
+		info := entity.TypeInfo{Name: t.Name, Title: t.Title, Description: t.Description, FieldCount: len(t.Fields)}
 		for _, action := range entity.Actions() {
 			if entity.May(inv.Principal, name, action) {
 				info.May = append(info.May, action)
@@ -70,7 +46,7 @@ func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (
 			}
 			b, err := json.Marshal(f)
 			if err != nil {
-				return Types{}, fmt.Errorf("write the field %s: %w", f.Name, err)
+				return entity.TypeList{}, fmt.Errorf("write the field %s: %w", f.Name, err)
 			}
 			info.Fields = append(info.Fields, b)
 		}
@@ -118,30 +94,22 @@ type searchIn struct {
 	Limit     int      `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
 }
 
-// Hits is the output of entities.search.
-type Hits struct {
-	Hits []entity.Hit `json:"hits"`
-}
-
-// Summary implements tools.Summarizer.
-func (h Hits) Summary() string { return fmt.Sprintf("%d entities found", len(h.Hits)) }
-
-func (o Options) search(ctx context.Context, inv jig.Invocation, in searchIn) (Hits, error) {
+func (o Options) search(ctx context.Context, inv jig.Invocation, in searchIn) (entity.HitList, error) {
 	types, err := o.ReadableTypes(ctx, inv)
 	if err != nil {
-		return Hits{}, err
+		return entity.HitList{}, err
 	}
 	names := slices.Sorted(maps.Keys(types))
 	if len(in.Types) > 0 {
 		for i, name := range in.Types {
 			if _, err := o.Type(ctx, inv, fmt.Sprintf("/types/%d", i), name, entity.ActionRead); err != nil {
-				return Hits{}, err
+				return entity.HitList{}, err
 			}
 		}
 		names = in.Types
 	}
 	hits, err := o.Store.SearchEntities(ctx, inv.Tenant, names, in.Query, in.Workspace, in.Limit)
-	return Hits{hits}, err
+	return entity.HitList{Hits: hits}, err
 }
 
 type filterIn struct {
@@ -167,61 +135,28 @@ func filterInput(s *jsonschema.Schema) {
 	}
 }
 
-// Row is an entity that a filter found.
-type Row struct {
-	ID        string    `json:"entity_id"`
-	Title     string    `json:"title,omitempty"`
-	Revision  int64     `json:"revision"`
-	UpdatedAt time.Time `json:"updated_at"`
-	// Tags are the texts of the field tags, if the type has such a list.
-	Tags []string `json:"tags,omitempty"`
-	// Values are the values of the requested fields. Large names the fields whose values are too long for a list.
-	Values map[string]json.RawMessage `json:"values,omitempty"`
-	Large  []string                   `json:"large,omitempty"`
-}
-
-// Page is the output of entities.filter.
-type Page struct {
-	Entities []Row  `json:"entities"`
-	Next     string `json:"next,omitempty"`
-	// Total is the number of entities on all pages. Only the first page has it, and only if it is cheap to know: without conditions, or if
-	// there is no other page.
-	Total *int64 `json:"total,omitempty"`
-}
-
-// Summary implements tools.Summarizer.
-func (p Page) Summary() string {
-	if p.Next != "" && p.Total != nil {
-		return fmt.Sprintf("%d of %d entities", len(p.Entities), *p.Total)
-	}
-	if p.Next != "" {
-		return fmt.Sprintf("%d entities, and there are more", len(p.Entities))
-	}
-	return fmt.Sprintf("%d entities", len(p.Entities))
-}
-
 // maxListed is the longest value that a list of entities shows, in bytes.
 const maxListed = 1000
 
-func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (Page, error) {
+func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (entity.RowPage, error) {
 	t, err := o.Type(ctx, inv, "/type", in.Type, entity.ActionRead)
 	if err != nil {
-		return Page{}, err
+		return entity.RowPage{}, err
 	}
 	for i, name := range in.Fields {
 		if _, err := guarded.FieldAt(t, fmt.Sprintf("/fields/%d", i), name); err != nil {
-			return Page{}, err
+			return entity.RowPage{}, err
 		}
 	}
 	found, err := o.Store.FilterEntities(ctx, inv.Tenant, t, entity.Filter{
 		Type: in.Type, Where: in.Where, Match: in.Match, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Workspace: in.Workspace,
 	})
 	if err != nil {
-		return Page{}, err
+		return entity.RowPage{}, err
 	}
-	page := Page{Next: found.Next}
+	page := entity.RowPage{Next: found.Next}
 	for _, e := range found.Entities {
-		row := Row{ID: e.ID, Title: e.Title, Revision: e.Revision, UpdatedAt: e.UpdatedAt, Tags: tagsIn(e.Content)}
+		row := entity.Row{ID: e.ID, Title: e.Title, Revision: e.Revision, UpdatedAt: e.UpdatedAt, Tags: tagsIn(e.Content)}
 		for _, name := range in.Fields {
 			switch v := valueAt(e.Content, name); {
 			case len(v) > maxListed:
@@ -240,7 +175,7 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (P
 }
 
 // total returns how many entities a filter finds, if the first page shows all of them or if they are all entities of the type.
-func (o Options) total(ctx context.Context, tenant string, in filterIn, page Page) (*int64, error) {
+func (o Options) total(ctx context.Context, tenant string, in filterIn, page entity.RowPage) (*int64, error) {
 	switch {
 	case in.Cursor != "":
 		return nil, nil // nil means that it is not known

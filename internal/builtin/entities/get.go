@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
@@ -30,71 +29,27 @@ type getIn struct {
 	Provenance bool `json:"provenance,omitempty" jsonschema:"without field: also return how tasks produced the values"`
 }
 
-// FieldInfo is a field of an entity as its structure shows it.
-type FieldInfo struct {
-	Name string           `json:"name"`
-	Type entity.FieldType `json:"type"`
-	// Size is the size of the value in bytes of JSON.
-	Size int `json:"size"`
-	// Value is set if the value is short. Otherwise Beginning has the first characters of a text or the length of a list.
-	Value     json.RawMessage `json:"value,omitempty"`
-	Beginning string          `json:"beginning,omitempty"`
-}
-
-// Reading is the output of entities.get.
-type Reading struct {
-	ID        string    `json:"entity_id"`
-	Type      string    `json:"type"`
-	Title     string    `json:"title,omitempty"`
-	Revision  int64     `json:"revision"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-	// Fields are set if no field was requested. Fields without a value are named in Missing instead.
-	Fields  []FieldInfo `json:"fields,omitempty"`
-	Missing []string    `json:"missing,omitempty"`
-	// Provenance says, by field name, how a task produced the value, if it was requested.
-	Provenance map[string]entity.Provenance `json:"provenance,omitempty"`
-	// Texts are the texts of the entity, the oldest first, at most 50; entities.getText reads one.
-	Texts []entity.TextInfo `json:"texts,omitempty"`
-	// Field, Value and Next belong to the requested field; Next is the offset of the next part.
-	Field string          `json:"field,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"`
-	Next  int             `json:"next,omitempty"`
-}
-
-// Summary implements tools.Summarizer.
-func (r Reading) Summary() string {
-	what := r.Type + " " + r.ID
-	if r.Title != "" {
-		what = r.Type + " " + r.Title
-	}
-	if r.Field != "" {
-		return what + ": " + r.Field
-	}
-	return fmt.Sprintf("%s: %d fields", what, len(r.Fields))
-}
-
-func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading, error) {
+func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (entity.Reading, error) {
 	e, t, err := o.Entity(ctx, inv, "/id", in.ID, entity.ActionRead)
 	if err != nil {
-		return Reading{}, err
+		return entity.Reading{}, err
 	}
-	r := Reading{ID: e.ID, Type: e.Type, Title: e.Title, Revision: e.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Field: in.Field}
+	r := entity.Reading{ID: e.ID, Type: e.Type, Title: e.Title, Revision: e.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Field: in.Field}
 	if in.Field == "" {
-		if r.structure(t.Fields, e.Content, ""); in.Provenance {
+		if structure(&r, t.Fields, e.Content, ""); in.Provenance {
 			r.Provenance = e.Provenance
 		}
 		return r, o.withTexts(ctx, inv.Tenant, &r)
 	}
 	if _, err := guarded.FieldAt(t, "/field", in.Field); err != nil {
-		return Reading{}, err
+		return entity.Reading{}, err
 	}
 	r.Value, r.Next, err = window(valueAt(e.Content, in.Field), in.Offset)
 	return r, err
 }
 
-// structure lists the fields, and for a large object also the fields in it.
-func (r *Reading) structure(fields []entity.Field, content json.RawMessage, prefix string) {
+// structure lists the fields in a reading, and for a large object also the fields in it.
+func structure(r *entity.Reading, fields []entity.Field, content json.RawMessage, prefix string) {
 	for _, f := range fields {
 		v := valueAt(content, f.Name)
 		name := prefix + f.Name
@@ -102,7 +57,7 @@ func (r *Reading) structure(fields []entity.Field, content json.RawMessage, pref
 			r.Missing = append(r.Missing, name)
 			continue
 		}
-		info := FieldInfo{Name: name, Type: f.Type, Size: len(v)}
+		info := entity.FieldInfo{Name: name, Type: f.Type, Size: len(v)}
 		var text string
 		var list []json.RawMessage
 		switch {
@@ -114,7 +69,7 @@ func (r *Reading) structure(fields []entity.Field, content json.RawMessage, pref
 			info.Beginning = fmt.Sprintf("%d items", len(list))
 		case f.Type == entity.FieldObject && len(f.Fields) > 0:
 			r.Fields = append(r.Fields, info)
-			r.structure(f.Fields, v, name+".")
+			structure(r, f.Fields, v, name+".")
 			continue
 		}
 		r.Fields = append(r.Fields, info)
@@ -158,32 +113,20 @@ type relationsIn struct {
 	ID string `json:"id" jsonschema:"the entity's id" minLength:"1"`
 }
 
-// Relations is the output of entities.listRelations.
-type Relations struct {
-	ID string `json:"entity_id"`
-	// Relations lists the entities that it points at first. Entities that the principal may not read are left out.
-	Relations []entity.RelatedEntity `json:"relations"`
-	// More is true if there are more relations than the list shows.
-	More bool `json:"more,omitempty"`
-}
-
-// Summary implements tools.Summarizer.
-func (r Relations) Summary() string { return fmt.Sprintf("%d relations", len(r.Relations)) }
-
-func (o Options) listRelations(ctx context.Context, inv jig.Invocation, in relationsIn) (Relations, error) {
+func (o Options) listRelations(ctx context.Context, inv jig.Invocation, in relationsIn) (entity.RelationList, error) {
 	e, _, err := o.Entity(ctx, inv, "/id", in.ID, entity.ActionRead)
 	if err != nil {
-		return Relations{}, err
+		return entity.RelationList{}, err
 	}
 	types, err := o.ReadableTypes(ctx, inv)
 	if err != nil {
-		return Relations{}, err
+		return entity.RelationList{}, err
 	}
 	found, err := o.Store.RelationsOf(ctx, inv.Tenant, e.ID, slices.Sorted(maps.Keys(types)), maxRelations+1)
 	if err != nil {
-		return Relations{}, err
+		return entity.RelationList{}, err
 	}
-	out := Relations{ID: e.ID, Relations: found, More: len(found) > maxRelations}
+	out := entity.RelationList{ID: e.ID, Relations: found, More: len(found) > maxRelations}
 	out.Relations = out.Relations[:min(len(found), maxRelations)]
 	return out, nil
 }
@@ -237,30 +180,16 @@ type getTextIn struct {
 	Offset   int    `json:"offset,omitempty" jsonschema:"where to continue, in characters" minimum:"0"`
 }
 
-// TextPart is the output of entities.getText.
-type TextPart struct {
-	Document  string `json:"document_id"`
-	ID        string `json:"entity_id"`
-	Title     string `json:"title,omitempty"`
-	MediaType string `json:"media_type"`
-	Body      string `json:"body"`
-	// Next is the offset of the next part; 0 at the end.
-	Next int `json:"next,omitempty"`
-}
-
-// Summary implements tools.Summarizer.
-func (p TextPart) Summary() string { return fmt.Sprintf("text %s of entity %s", p.Document, p.ID) }
-
 // getText reads part of a text, if the principal may read the text's entity.
-func (o Options) getText(ctx context.Context, inv jig.Invocation, in getTextIn) (TextPart, error) {
+func (o Options) getText(ctx context.Context, inv jig.Invocation, in getTextIn) (entity.TextPart, error) {
 	text, err := o.Store.Text(ctx, inv.Tenant, in.Document)
 	if err != nil {
-		return TextPart{}, noText(err, in.Document)
+		return entity.TextPart{}, noText(err, in.Document)
 	}
 	if _, _, err := o.Entity(ctx, inv, "/document_id", text.EntityID, entity.ActionRead); err != nil {
-		return TextPart{}, noText(err, in.Document)
+		return entity.TextPart{}, noText(err, in.Document)
 	}
-	out := TextPart{Document: text.ID, ID: text.EntityID, Title: text.Title, MediaType: text.MediaType}
+	out := entity.TextPart{Document: text.ID, ID: text.EntityID, Title: text.Title, MediaType: text.MediaType}
 	out.Body, out.Next = part(text.Body, in.Offset)
 	return out, nil
 }
@@ -285,7 +214,7 @@ func part(text string, offset int) (body string, next int) {
 }
 
 // withTexts adds the entity's texts to its structure.
-func (o Options) withTexts(ctx context.Context, tenant string, r *Reading) error {
+func (o Options) withTexts(ctx context.Context, tenant string, r *entity.Reading) error {
 	infos, err := o.Store.TextInfos(ctx, tenant, r.ID, maxTexts)
 	r.Texts = infos
 	return err

@@ -334,7 +334,7 @@ func withEvery(o *entities.Options) {
 func TestFilterFields_MatchTheFilter(t *testing.T) {
 	t.Parallel()
 	b := benchOver(t, withEvery, "*")
-	var list entities.Types
+	var list entity.TypeList
 	b.call(entities.ListTypesTool, object{"type": "every"}, &list)
 	controls := map[entity.FieldType]string{}
 	for _, f := range list.Types[0].FilterFields {
@@ -368,7 +368,7 @@ func TestFilterFields_MatchTheFilter(t *testing.T) {
 		"text": "text", "number": "number", "boolean": "toggle", "date": "date", "enum": "select", "url": "text", "email": "text", "phone": "text",
 		"media": "text", "relation": "entity", "object": "date", "array": "multi_select",
 	}, controls)
-	list = entities.Types{}
+	list = entity.TypeList{}
 	b.call(entities.ListTypesTool, object{}, &list)
 	require.Empty(t, list.Types[0].FilterFields)
 }

@@ -34,7 +34,7 @@ func TestTexts_AreReadAndReplaced(t *testing.T) {
 
 	var whole strings.Builder
 	for offset, parts := 0, 0; ; parts++ {
-		part := called[entities.TextPart](t, b, "", entities.GetTextTool, object{"document_id": first.Document, "offset": offset})
+		part := called[entity.TextPart](t, b, "", entities.GetTextTool, object{"document_id": first.Document, "offset": offset})
 		require.Equal(t, id, part.ID)
 		whole.WriteString(part.Body)
 		if offset = part.Next; offset == 0 {
@@ -46,7 +46,7 @@ func TestTexts_AreReadAndReplaced(t *testing.T) {
 
 	replaced := called[entities.TextPut](t, b, "ses/t2", entities.PutTextTool, object{"id": id, "document_id": first.Document, "body": "short needle"})
 	require.True(t, replaced.Replaced)
-	read := called[entities.Reading](t, b, "", entities.GetTool, object{"id": id})
+	read := called[entity.Reading](t, b, "", entities.GetTool, object{"id": id})
 	require.Equal(t, []entity.TextInfo{{ID: first.Document, MediaType: "text/plain", Bytes: 12}}, read.Texts)
 	found := b.Run(t.Context(), entities.SearchTool, object{"query": "needle"})
 	require.Contains(t, string(found.Data), id)
