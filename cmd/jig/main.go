@@ -1,6 +1,9 @@
 // Command jig is all of jig in one program: the command line, which starts and watches sessions and decides the calls that wait for a
 // person, and the commands that run jig itself: `jig worker`, `jig server`, `jig migrate`, `jig mark-restored`, `jig api-key`,
 // `jig root-key`, `jig server-key`, `jig openapi` and `jig selftest`.
+//
+// The command line is package starter. The commands here read the settings of a worker or a server and call package worker or package server;
+// they contain no rules. docs_test.go checks that every command in the documentation exists.
 package main
 
 import (

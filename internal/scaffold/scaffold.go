@@ -1,5 +1,8 @@
 // Package scaffold writes new projects: a worker with a tool of its own, an agent, a policy, and their tests. The files are those of the
 // folders project and shop, packages of this module that are built and tested with the rest of it. It must not know about the engine.
+//
+// [Find] says where a project gets jig from: a release, or the checkout that the running program was built in. [Files] returns the project's
+// files with its module's name in them, and [Write] writes them to a folder without replacing anything.
 package scaffold
 
 import (
