@@ -81,7 +81,7 @@ func (a *Activities) mayResume(ctx context.Context, in protocol.PauseRequest, wh
 		return err
 	}
 	at := slices.IndexFunc(list, func(p jig.Pause) bool { return p.Scope == in.Scope && p.Target == in.Target })
-	if at < 0 || list[at].By == budget.Actor { // whoever may resume a session lets it exceed a budget
+	if at < 0 || list[at].By == budget.Actor { // anybody who may resume a session may let it exceed a budget
 		return nil
 	}
 	var paused jig.Session

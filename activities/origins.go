@@ -39,7 +39,7 @@ type sessionTracer struct {
 
 	calls int
 	// document reports that the text of the composition's document is trusted. programs reports that the arguments are made by a program, which
-	// reads the whole of results of which only the beginning is stored with the call.
+	// reads complete results although only their beginning is stored with the call.
 	document, programs bool
 }
 
@@ -166,7 +166,7 @@ func (o *origins) documentOf(ctx context.Context, session jig.Session, frame str
 // sessionKey names a session.
 type sessionKey struct{ tenant, session string }
 
-// maxSeen is the number of sessions of which a worker keeps the results that arguments are compared with.
+// maxSeen is the number of sessions whose results a worker keeps, to compare arguments with them.
 const maxSeen = 16
 
 // load reads the texts that the arguments are compared with, or what has been added to them. A worker keeps the results of calls that have ended, so that

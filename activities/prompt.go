@@ -142,7 +142,7 @@ func resultText(r jig.ToolResult) string {
 	return body(r)
 }
 
-// body returns the Markdown and the data of a result, of which it usually has only one.
+// body returns the Markdown and the data of a result. Most results have only one of them.
 func body(r jig.ToolResult) string {
 	if r.Markdown == "" || len(r.Data) == 0 || string(r.Data) == "null" {
 		return cmp.Or(r.Markdown, string(r.Data))

@@ -186,7 +186,7 @@ func (a *Activities) proven(settings tenancy.Settings, call jig.Call, d approval
 }
 
 // approves reports whether a signed approval is for the call as it would run: for exactly its digest or, if the approval changed the input, for a call of
-// the same tool that gets the input from this decision. Whoever changed the input has not seen what the changed call would change; unsigned
+// the same tool that gets the input from this decision. The person who changed the input has not seen what the changed call would do; unsigned
 // makes sure that somebody has.
 func (a *Activities) approves(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call, d approval.Signed) bool {
 	if len(d.Decision.Input) == 0 {

@@ -19,7 +19,7 @@ type compared struct {
 	tool     jig.Tool
 	previews *previews
 	status   protocol.ComparisonStatus
-	// preview is what the call would change now; nil if that is what people are shown.
+	// preview says what the call would change now; nil if people are shown the same.
 	preview *jig.Preview
 	// why is the reason for which the status is unknown.
 	why string
@@ -149,8 +149,8 @@ func (a *Activities) checkFirstVote(ctx context.Context, settings tenancy.Settin
 	return &found, nil
 }
 
-// renew admits a call again whose first approval was not taken because the call has changed since it was shown. Whoever repeats the
-// decision that was refused finds the same answer, with the call as it is now.
+// renew admits a call again whose first approval was not taken because the call has changed since it was shown. If the refused
+// decision is sent again, it gets the same answer, with the call as it is now.
 func (a *Activities) renew(ctx context.Context, c *compared, ruled approval.Applied) (approval.Applied, error) {
 	if ruled.Outcome != jig.DecisionRefused {
 		return ruled, nil

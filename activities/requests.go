@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/strictjson"
 )
 
-// Answer is what answers one of the requests that clients send directly, which package protocol names.
+// Answer answers one of the requests that clients send directly. Package protocol names them.
 type Answer struct {
 	Name string
 	// Activity answers on a worker.

@@ -23,11 +23,11 @@ func excluded(a jig.Asker) bool {
 	return a.By != jig.AskedEdited && a.By != jig.AskedReview && (!a.Claimed || a.By == jig.AskedStarted)
 }
 
-// persons says which principals are one person for a call: whoever acts through a credential that somebody else made, and its maker. It maps
+// persons says which principals are one person for a call: somebody who acts with a credential that somebody else made, and its maker. It maps
 // principals to another principal of the same person.
 type persons map[string]string
 
-// of returns the principal that stands for a person.
+// of returns the principal that represents a person.
 func (p persons) of(id string) string {
 	for p[id] != "" {
 		id = p[id]

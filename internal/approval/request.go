@@ -44,7 +44,7 @@ type DecisionRequest struct {
 	Now     time.Time
 }
 
-// Standing is a grant that shall approve a call that already waits, with the people who gave it as the tenant knows them now.
+// Standing is a grant that approves a waiting call, with the people who gave it as the tenant knows them now.
 type Standing struct {
 	Grant  jig.Grant
 	People []jig.Principal

@@ -163,7 +163,7 @@ type Outcome struct {
 	Digest string
 	// Votes are all the votes of an approval that was granted; nil keeps the stored ones.
 	Votes []jig.Vote
-	// Grant is the standing approval of which the call uses one use when it begins; empty for none.
+	// Grant is the standing approval that the call uses once when it begins; empty for none.
 	Grant string
 	// Before, After and Patch describe a change of the input; nil when there was none.
 	Before, After []byte

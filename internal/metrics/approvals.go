@@ -33,7 +33,7 @@ type outcomeKey struct {
 	outcome protocol.ApprovalOutcome
 }
 
-// approvalState is what one scrape reports about approvals. at is the time of the database when it was read.
+// approvalState holds what one scrape reports about approvals. at is the time of the database when it was read.
 type approvalState struct {
 	at      time.Time
 	waiting []protocol.OpenCount

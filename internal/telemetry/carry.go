@@ -14,13 +14,13 @@ import (
 // header is the name of the Temporal header that carries traces.
 const header = "jig-trace"
 
-// carried is what reaches an activity through Temporal.
+// carried holds the span contexts that reach an activity through Temporal.
 type carried struct {
 	// Session is the span that started the session, and Request the one of the update that is handled now. Both may be invalid.
 	Session, Request trace.SpanContext
 }
 
-// written is carried as it stands in a header.
+// written is the form of carried in a header.
 type written struct {
 	Session string `json:"session,omitempty"`
 	Request string `json:"request,omitempty"`
@@ -97,7 +97,7 @@ func scheduled(ctx workflow.Context) bool {
 	return ok && by != ""
 }
 
-// rootSpan stands for the parent of the first span of a trace that begins with a session.
+// rootSpan is the id of the parent of the first span of a trace that begins with a session.
 func rootSpan(id trace.TraceID) trace.SpanID { return spanID("root", id.String(), "") }
 
 func write(w workflow.HeaderWriter, value written) {

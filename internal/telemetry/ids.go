@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// What a derived id stands for.
+// The kinds of derived ids.
 const (
 	ofSession  = "session"
 	ofPass     = "pass"
