@@ -27,13 +27,10 @@ func TestTests_AreNamedForSubjectAndBehavior(t *testing.T) {
 // olderNames lists the folders whose tests have names without a behavior. It must only become shorter.
 func olderNames() []string {
 	return []string{
-		"client",
 		"internal/httpapi",
 		"internal/identity",
 		"internal/identity/openid",
 		"internal/identity/token",
-		"internal/remote/signin",
-		"server",
 	}
 }
 

@@ -29,7 +29,7 @@ func growing(t *testing.T, rows, pageRows int64) *fake {
 	}}
 }
 
-func TestAuditEndsAtTheHeadOfItsFirstPage(t *testing.T) {
+func TestAudit_EndsAtTheHeadOfItsFirstPage(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ rows, page, after int64 }{{7, 3, 0}, {6, 3, 0}, {1, 3, 0}, {0, 3, 0}, {7, 100, 0}, {7, 1, 0}, {7, 3, 5}, {7, 3, 7}} {
 		var numbers []int64

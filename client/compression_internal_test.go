@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestLoopback(t *testing.T) {
+func TestLoopback_IsRecognized(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "127.0.0.1:7233", "127.1.2.3:1", "[::1]:7233", "localhost:7233", "LocalHost:7233"} {
 		require.True(t, loopback(address), address)

@@ -20,7 +20,7 @@ func devEnv(t *testing.T, dir, content string) string {
 }
 
 // A program in any folder of a project finds the servers that were started in the project's folder.
-func TestFindDevEnv(t *testing.T) { //nolint:paralleltest // it changes the working directory
+func TestFindDevEnv_LooksUpwards(t *testing.T) { //nolint:paralleltest // it changes the working directory
 	project, other := t.TempDir(), t.TempDir()
 	file := devEnv(t, project, "A=project\n")
 	inner := filepath.Join(project, "cmd", "worker")

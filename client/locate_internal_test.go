@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestLocate(t *testing.T) {
+func TestLocate_FindsSessions(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, activity string, request any) (any, error) {
 		require.Equal(t, string(protocol.ReadApprovals), activity)

@@ -19,7 +19,7 @@ func (stamp) Vouch(_ context.Context, s protocol.Statement) (string, error) {
 	return string(s.Kind) + " " + s.Session + " " + s.Content, nil
 }
 
-func TestReply(t *testing.T) {
+func TestReply_IsSent(t *testing.T) {
 	t.Parallel()
 	said := jig.Reply{Call: "3.1", Value: json.RawMessage(`{"days":3}`), By: "ana", Token: "t"}
 	want := protocol.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}}}
@@ -48,7 +48,7 @@ func TestReply(t *testing.T) {
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 }
 
-func TestGrantsReadsAllPages(t *testing.T) {
+func TestGrants_ReadsAllPages(t *testing.T) {
 	t.Parallel()
 	var asked []protocol.GrantsRequest
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
@@ -71,7 +71,7 @@ func TestGrantsReadsAllPages(t *testing.T) {
 	require.Equal(t, []jig.Grant{}, list)
 }
 
-func TestRevokeGrant(t *testing.T) {
+func TestRevokeGrant_CallsTheTool(t *testing.T) {
 	t.Parallel()
 	request := protocol.GrantsRequest{Tenant: "acme", Revoke: "grt_1", By: "ana", Token: "t"}
 	answer, times := protocol.GrantsPage{Grants: []jig.Grant{{ID: "grt_1", RevokedBy: "ben"}}}, 0
@@ -102,7 +102,7 @@ func TestRevokeGrant(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
 }
 
-func TestPauses(t *testing.T) {
+func TestPauses_AreSetAndLifted(t *testing.T) {
 	t.Parallel()
 	request := protocol.PauseRequest{Tenant: "acme", Scope: jig.PauseTool, Target: "file.write", By: "ana", Reason: "look first", Token: "t"}
 	want := protocol.PauseResult{Changed: true, Pauses: []jig.Pause{{Scope: jig.PauseTool, Target: "file.write", By: "ana"}}}

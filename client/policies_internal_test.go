@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestPoliciesInPages(t *testing.T) {
+func TestPolicies_ReadsAllPages(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
 		require.Equal(t, string(protocol.ReadPolicies), name)

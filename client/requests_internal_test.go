@@ -63,7 +63,7 @@ func noWorkerAnswers(sdk.StartActivityOptions, string, any) (any, error) {
 	return nil, sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 }
 
-func TestTranslate(t *testing.T) {
+func TestTranslate_GivesCodes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		err  error
@@ -250,7 +250,7 @@ func TestDecide_ReportsWhyItFails(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 }
 
-func TestReconcile(t *testing.T) {
+func TestReconcile_IsSent(t *testing.T) {
 	t.Parallel()
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
 		require.Equal(t, protocol.UpdateReconcile, o.UpdateName)
@@ -265,7 +265,7 @@ func TestReconcile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestPagesAreRead(t *testing.T) {
+func TestEvents_ReadsAllPages(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
 		switch r := request.(type) {
@@ -345,7 +345,7 @@ func upTo(from, to int64) []jig.Event {
 	return list
 }
 
-func TestWatchUntilTheEnd(t *testing.T) {
+func TestWatch_UntilTheEnd(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	f := &fake{describe: running, activity: func(_ sdk.StartActivityOptions, _ string, request any) (any, error) {
@@ -379,7 +379,7 @@ func TestWatchUntilTheEnd(t *testing.T) {
 	require.Equal(t, 6, asked)
 }
 
-func TestWatchEndsWithTheContextAndWithTheCallback(t *testing.T) {
+func TestWatch_EndsWithTheContextAndWithTheCallback(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(sdk.StartActivityOptions, string, any) (any, error) {
 		return protocol.EventsPage{Events: upTo(1, 1), Status: jig.StatusWorking}, nil
@@ -397,7 +397,7 @@ func TestWatchEndsWithTheContextAndWithTheCallback(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestWatchOfAnUnknownSession(t *testing.T) {
+func TestWatch_OfAnUnknownSession(t *testing.T) {
 	t.Parallel()
 	f := &fake{describe: unknown, activity: func(sdk.StartActivityOptions, string, any) (any, error) {
 		return nil, applicationError(jig.CodeNotFound, "there is no session")

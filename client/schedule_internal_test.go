@@ -103,7 +103,7 @@ func TestSchedule_RunsTheSameCallAsTrigger(t *testing.T) {
 	}, got)
 }
 
-func TestTheSessionsOfASchedule(t *testing.T) {
+func TestSchedule_Sessions(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ tenant, name, base string }{
 		{"", "nightly", "ses_nightly"}, {"default", "nightly", "ses_nightly"}, {"acme", "nightly", "ses_acme:nightly"},
@@ -191,7 +191,7 @@ func TestCreateSchedule_Errors(t *testing.T) {
 	require.Len(t, f.created, 2, "a request that the server refused is sent again")
 }
 
-func TestUnknownSchedules(t *testing.T) {
+func TestSchedule_Unknown(t *testing.T) {
 	t.Parallel()
 	f := newFakeScheduler()
 	c := f.client()
@@ -224,7 +224,7 @@ func TestUnknownSchedules(t *testing.T) {
 	require.Len(t, f.kept, 1)
 }
 
-func TestPauseResumeDelete(t *testing.T) {
+func TestSchedule_PauseResumeDelete(t *testing.T) {
 	t.Parallel()
 	f := newFakeScheduler()
 	c := f.client()
@@ -294,7 +294,7 @@ func TestList_ShowsOnlyTheTenantsSessions(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 }
 
-func TestDescribeShowsWhatRuns(t *testing.T) {
+func TestSchedule_ShowsWhatRuns(t *testing.T) {
 	t.Parallel()
 	f := newFakeScheduler()
 	f.describe = func(id string) (string, string, enumspb.WorkflowExecutionStatus, error) {
@@ -329,7 +329,7 @@ func TestDescribeShowsWhatRuns(t *testing.T) {
 	require.Equal(t, "b", s.Last.SessionID)
 }
 
-func TestSessionStatus(t *testing.T) {
+func TestSchedule_SessionStatus(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		status enumspb.WorkflowExecutionStatus

@@ -36,7 +36,7 @@ func ranges(numbers ...int) []sdk.ScheduleRange {
 	return list
 }
 
-func TestCalendarsAreWrittenAsCronLines(t *testing.T) {
+func TestCalendars_AreWrittenAsCronLines(t *testing.T) {
 	t.Parallel()
 	anyDay, anyMonth, anyWeekday, on := ranges(1, 31, 0), ranges(1, 12, 0), ranges(0, 6, 0), ranges(0, 0, 0)
 	for want, c := range map[string]sdk.ScheduleCalendarSpec{

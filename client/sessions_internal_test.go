@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestStartSetsWhatListsShow(t *testing.T) {
+func TestStart_SetsWhatListsShow(t *testing.T) {
 	t.Parallel()
 	f := &fake{start: func(o sdk.StartWorkflowOptions, in protocol.PassInput) error {
 		require.Equal(t, "acme.order-7", o.ID)
@@ -134,7 +134,7 @@ func TestTrigger_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	}
 }
 
-func TestIDsThatJigMakesCannotBeChosen(t *testing.T) {
+func TestStart_RefusesIDsThatJigMakes(t *testing.T) {
 	t.Parallel()
 	c := newTestClient(&fake{})
 	for _, id := range []string{"ses_a", jig.ChildSessionID("acme.order-7", "1.1"), "default.ses_a", "a b", strings.Repeat("x", 65)} {
@@ -156,7 +156,7 @@ func TestStartChild_AnotherTenantsSessionIsNotTheChild(t *testing.T) {
 	}
 }
 
-func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
+func TestStart_RepeatsWhileTheServerIsBusy(t *testing.T) {
 	t.Parallel()
 	tries := 0
 	f := &fake{start: func(sdk.StartWorkflowOptions, protocol.PassInput) error {
@@ -234,7 +234,7 @@ func TestStart_RefusesInvalidRequests(t *testing.T) {
 	}
 }
 
-func TestMessage(t *testing.T) {
+func TestMessage_IsSent(t *testing.T) {
 	t.Parallel()
 	var sent protocol.Message
 	f := &fake{describe: running, signal: func(o sdk.StartWorkflowOptions, name string, arg any) error {
@@ -258,7 +258,7 @@ func TestMessage(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
 }
 
-func TestEvent(t *testing.T) {
+func TestEvent_IsSent(t *testing.T) {
 	t.Parallel()
 	var sent Event
 	f := &fake{describe: running, signal: func(_ sdk.StartWorkflowOptions, name string, arg any) error {
@@ -277,7 +277,7 @@ func TestEvent(t *testing.T) {
 	require.ErrorIs(t, newTestClient(&fake{describe: unknown}).Event(t.Context(), "default", "ses_a", Event{Name: "paid"}), &jig.Error{Code: jig.CodeNotFound})
 }
 
-func TestCancel(t *testing.T) {
+func TestCancel_IsSent(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, newTestClient(&fake{describe: running, cancel: func() error { return nil }}).Cancel(t.Context(), "default", "ses_a"))
 	err := newTestClient(&fake{describe: completed}).Cancel(t.Context(), "default", "ses_a")
@@ -286,7 +286,7 @@ func TestCancel(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
 }
 
-func TestResultFetchesTheWholeAnswer(t *testing.T) {
+func TestResult_FetchesTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	whole := strings.Repeat("word ", 60_000)
 	f := &fake{
@@ -309,7 +309,7 @@ func TestResultFetchesTheWholeAnswer(t *testing.T) {
 	require.Equal(t, 3, result.Passes)
 }
 
-func TestResultOfAnUnknownSession(t *testing.T) {
+func TestResult_OfAnUnknownSession(t *testing.T) {
 	t.Parallel()
 	missing := func(sdk.StartActivityOptions, string, any) (any, error) {
 		return nil, applicationError(jig.CodeNotFound, "there is no session")
@@ -326,7 +326,7 @@ func TestResultOfAnUnknownSession(t *testing.T) {
 	require.Equal(t, 4, result.Passes)
 }
 
-func TestTrigger(t *testing.T) {
+func TestTrigger_WaitsForTheResult(t *testing.T) {
 	t.Parallel()
 	want := protocol.CallResult{SessionID: "ses_a", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "done"}}
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {

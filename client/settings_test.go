@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-func TestSettingsPrecedence(t *testing.T) {
+func TestSettings_Precedence(t *testing.T) {
 	t.Parallel()
 	profile := filepath.Join(t.TempDir(), "temporal.toml")
 	require.NoError(t, os.WriteFile(profile, []byte("[profile.default]\naddress = \"profile:1\"\nnamespace = \"profile\"\n"), 0o600))
@@ -57,7 +57,7 @@ func TestSettingsPrecedence(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 }
 
-func TestReadEnvFile(t *testing.T) {
+func TestReadEnvFile_ReadsLines(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "dev.env")
 	require.NoError(t, os.WriteFile(file, []byte("# written by make dev\nexport A=1\nB='two words'\nC=\"x=y\"\n\nD=\n"), 0o600))

@@ -43,7 +43,7 @@ func waiting(t *testing.T, n int, filter jig.PendingFilter) *fake {
 	}}
 }
 
-func TestPendingInPages(t *testing.T) {
+func TestPending_ReadsAllPages(t *testing.T) {
 	t.Parallel()
 	filter := jig.PendingFilter{Tool: "file.*"}
 	for name, row := range map[string]struct {
@@ -71,7 +71,7 @@ func TestPendingInPages(t *testing.T) {
 	require.True(t, isNoWorker(err))
 }
 
-func TestStatistics(t *testing.T) {
+func TestStatistics_AreAskedFor(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
@@ -84,7 +84,7 @@ func TestStatistics(t *testing.T) {
 	require.Equal(t, 3, got.Open.Count)
 }
 
-func TestBacktestInPages(t *testing.T) {
+func TestBacktest_ReadsAllPages(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {

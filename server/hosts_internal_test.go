@@ -7,7 +7,7 @@ import (
 )
 
 // Requests may name the public address of the server, with and without its usual port, or this machine if there is none.
-func TestHosts(t *testing.T) {
+func TestHosts_AreChecked(t *testing.T) {
 	t.Parallel()
 	for public, want := range map[string][]string{
 		"":                              {"127.0.0.1:8480", "localhost:8480", "[::1]:8480"},

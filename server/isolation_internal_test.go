@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-var isolationRequests = flag.Int("api.isolation", 0, "how many requests TestIsolation makes at least")
+var isolationRequests = flag.Int("api.isolation", 0, "how many requests TestIsolation_BetweenTenants makes at least")
 
 // The suite that `jig selftest isolation` runs finds nothing, and another tenant's id takes as many queries as an unknown one.
-func TestIsolation(t *testing.T) {
+func TestIsolation_BetweenTenants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	victim, thief := storetest.Tenant(t), storetest.Tenant(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // The health check of the container finds a server on whatever address it listens, and fails as soon as it stops.
-func TestProbe(t *testing.T) {
+func TestProbe_ReportsReadiness(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(s *Settings) { s.PublicURL = "https://jig.example.com" })
 	asked := Settings{Address: r.listener.Addr().String()}

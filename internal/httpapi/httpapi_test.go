@@ -28,7 +28,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/openapi.json")
 
 // Clients are generated from the document. Read the difference before you commit it: removing or renaming something breaks them.
-func TestDocument(t *testing.T) {
+func TestDocument_IsUpToDate(t *testing.T) {
 	t.Parallel()
 	document, err := httpapi.Document()
 	require.NoError(t, err)
@@ -315,7 +315,7 @@ func TestEvents_WaitAsLongAsTheKeyCounts(t *testing.T) {
 	}
 }
 
-func TestProbes(t *testing.T) {
+func TestProbes_Answer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {

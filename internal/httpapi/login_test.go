@@ -45,7 +45,7 @@ func (i issued) CommandLine(tenant string) (openid.Binding, error) {
 }
 
 // Everybody may know which tokens the server takes.
-func TestProtectedResource(t *testing.T) {
+func TestProtectedResource_NamesTheIssuer(t *testing.T) {
 	t.Parallel()
 	s := newLoginSite(t, nil)
 	for _, path := range []string{"", "?tenant=acme"} {
@@ -223,7 +223,7 @@ func TestLogin_KeepsItsStreams(t *testing.T) {
 }
 
 // Logging out ends the login and its streams, also for whoever has copied the cookie. Logging in again ends the former login.
-func TestLogout(t *testing.T) {
+func TestLogout_EndsTheLogin(t *testing.T) {
 	t.Parallel()
 	s := newLoginSite(t, nil)
 	s.log.add(jig.EventSessionStarted)
@@ -249,7 +249,7 @@ func TestLogout(t *testing.T) {
 }
 
 // Development logins exist only where they are asked for.
-func TestDevLogin(t *testing.T) {
+func TestDevLogin_SignsIn(t *testing.T) {
 	t.Parallel()
 	form := url.Values{"name": {"ben"}, "tenant": {"acme"}}
 	answer, _, _ := newLoginSite(t, nil).visit(http.MethodPost, "/v1/login/dev", form)

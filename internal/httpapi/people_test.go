@@ -106,7 +106,7 @@ func TestDisabled_EndsTheStreamsOfSignedInPeople(t *testing.T) {
 	stream.rest(t)
 }
 
-func TestPeople(t *testing.T) {
+func TestPeople_AreListed(t *testing.T) {
 	t.Parallel()
 	s, library := librarySite(t)
 	s.tenants.change(func(all *tenancy.Settings) {

@@ -163,7 +163,7 @@ func (s *site) browse(answers ...url.Values) (signin.Login, []int, error) {
 	return l, statuses, err
 }
 
-func TestBrowser(t *testing.T) {
+func TestBrowser_SignsIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	right := url.Values{"code": {"right"}, "iss": {s.url}}
@@ -190,7 +190,7 @@ func TestBrowser(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestDevice(t *testing.T) {
+func TestDevice_SignsIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.pending.Store(1)
