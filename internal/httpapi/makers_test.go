@@ -10,7 +10,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -87,23 +86,6 @@ func TestMaker_TravelsWithThePrincipal(t *testing.T) {
 	answer, body := s.send(http.MethodPost, "/v1/sessions", `{"agent":"a"}`)
 	require.Equal(t, http.StatusCreated, answer.StatusCode, body)
 	require.Equal(t, jig.Principal{ID: "ci", Claimed: true, Maker: "ana"}, who)
-}
-
-func TestMakerOf(t *testing.T) {
-	t.Parallel()
-	for _, one := range []struct {
-		by              jig.Principal
-		principal, made string
-	}{
-		{jig.Principal{ID: "ana"}, "ana", ""},
-		{jig.Principal{ID: "ana"}, "ci", "ana"},
-		{jig.Principal{ID: "ci", Maker: "ana"}, "ci", "ana"},
-		{jig.Principal{ID: "ci", Maker: "ana"}, "bot", "ana"},
-		{jig.Principal{ID: "ana", Maker: jig.MakerOperator}, "ana", jig.MakerOperator},
-		{jig.Principal{ID: "ana", Maker: jig.MakerOperator}, "ci", "ana"},
-	} {
-		require.Equal(t, one.made, identity.MakerOf(one.by, one.principal), one)
-	}
 }
 
 // A stream ends when somebody in the lineage of its key leaves.

@@ -1,3 +1,6 @@
+// Package identity holds the types that say who acted: the keys of tenants, the claims of tokens with the evidence that is stored, the lineage of
+// credentials, and the rules for names of principals. The packages below it make and check what proves an identity: credential for API keys, logins and
+// embed tokens, token for signed decisions, vouch for the statements of servers, and openid for identity providers.
 package identity
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-func TestCheckName(t *testing.T) {
+func TestCheckName_WantsVisibleNames(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"ana", "Ana Ferreira", "ci-1", "müller", "анна", "https://login.example.com#1", "李"} {
 		require.NoError(t, identity.CheckName(good), good)
@@ -19,7 +19,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-func TestResembles(t *testing.T) {
+func TestResembles_LooksAlike(t *testing.T) {
 	t.Parallel()
 	for _, other := range []string{"Ana", "ANA", "\u0430na", "an\u0430", "\uff41\uff4e\uff41", "a\u200bna", "ana ", "\u00e1na", "\U0001d41ana", "\u0391n\u03b1"} {
 		require.True(t, identity.Resembles("ana", other), "%q", other)

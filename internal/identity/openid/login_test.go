@@ -68,7 +68,7 @@ func (l *login) refused(t *testing.T, why string) {
 	require.Contains(t, err.Error(), why)
 }
 
-func TestLogin(t *testing.T) {
+func TestLogin_IsIdentifiedByItsAttempt(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	l := p.begin(t, p.bound(forLogins), nil)
@@ -203,7 +203,7 @@ func TestLogin_ChoosesTheProvider(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
 }
 
-func TestCommandLine(t *testing.T) {
+func TestCommandLine_FindsTheOnlyBinding(t *testing.T) {
 	t.Parallel()
 	file := `{"bindings": [
 		{"issuer": "https://one.example.com", "audience": "one", "tenant": "acme", "client_id": "a", "command_line_client_id": "b"},
@@ -223,7 +223,7 @@ func TestCommandLine(t *testing.T) {
 	require.Equal(t, "audience_parameter", jig.AsError(err).Field)
 }
 
-func TestLocalPath(t *testing.T) {
+func TestLocalPath_LeavesNoHost(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"/", "/v1/me", "/a?b=c#d", "/a//b"} {
 		require.True(t, openid.LocalPath(good), good)

@@ -19,7 +19,7 @@ func hash(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestContent(t *testing.T) {
+func TestContent_IsThatOfTheCanonicalForm(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		value any
@@ -65,7 +65,7 @@ func TestContent_RefusesUnencodableValues(t *testing.T) {
 	}
 }
 
-func TestForDecision(t *testing.T) {
+func TestForDecision_BindsEachMember(t *testing.T) {
 	t.Parallel()
 	input := json.RawMessage(`{"amount": 1.0}`)
 	tests := map[string]struct {
@@ -101,7 +101,7 @@ func TestForDecision(t *testing.T) {
 	}
 }
 
-func TestBothSidesBindTheSame(t *testing.T) {
+func TestForDecision_BothSidesBindTheSame(t *testing.T) {
 	t.Parallel()
 	// Temporal decodes and encodes the JSON of a decision, which may change spaces and the notation of numbers.
 	sent := jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Input: json.RawMessage(`{"n": 1.0, "a":"<é>"}`), Grant: &jig.GrantRequest{When: "input.n < 2"}}
@@ -117,7 +117,7 @@ func TestBothSidesBindTheSame(t *testing.T) {
 	require.Equal(t, mine, theirs)
 }
 
-func TestForDecisionRefuses(t *testing.T) {
+func TestForDecision_RefusesOtherAnswers(t *testing.T) {
 	t.Parallel()
 	for field, d := range map[string]jig.Decision{
 		"answer": {Answer: jig.AnswerExpire},
@@ -132,7 +132,7 @@ func TestForDecisionRefuses(t *testing.T) {
 	require.Equal(t, "answer", jig.AsError(err).Field)
 }
 
-func TestForReplyAndOtherActions(t *testing.T) {
+func TestForReply_AndOtherActions(t *testing.T) {
 	t.Parallel()
 	reply, err := token.ForReply("acme", "ses_1", jig.Reply{Call: "3.1", By: "ana", Value: json.RawMessage(`"yes"`), Note: "n"}, "d1")
 	require.NoError(t, err)

@@ -1,8 +1,18 @@
 package token
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -126,4 +136,117 @@ func signable(claim identity.Claim, key Signer, lifetime time.Duration) error {
 		return refuse("call", "the token names neither a call nor a subject", "name a session and a call, or a subject")
 	}
 	return nil
+}
+
+// MinSecretBytes is the minimum length of an HMAC secret: that of the hash (RFC 7518, section 3.2).
+const MinSecretBytes = 32
+
+// pemType is the PEM type of a PKCS#8 key (RFC 7468, section 10).
+const pemType = "PRIVATE KEY"
+
+// Signer signs tokens. Its zero value cannot sign; use [ParsePrivateKey] or [NewHMAC].
+type Signer struct {
+	id, principal string
+	// Exactly one of the two is set.
+	private ed25519.PrivateKey
+	secret  []byte
+}
+
+// ID returns the key's id, which tokens name.
+func (s Signer) ID() string { return s.id }
+
+// Principal returns the only principal that the key signs for; "" means any.
+func (s Signer) Principal() string { return s.principal }
+
+// String returns the key's id, so that printing a signer does not print its secret.
+func (s Signer) String() string { return "signer " + s.id }
+
+// GoString returns the same as String.
+func (s Signer) GoString() string { return s.String() }
+
+// Key returns the key that verifies what the signer signs. For an HMAC signer it contains the secret itself.
+func (s Signer) Key() identity.Key {
+	if s.private == nil {
+		return identity.Key{ID: s.id, Algorithm: identity.AlgorithmHMAC, Principal: s.principal, Material: s.secret}
+	}
+	return identity.Key{ID: s.id, Algorithm: identity.AlgorithmEd25519, Principal: s.principal, Material: publicOf(s.private)}
+}
+
+// NewKey makes an Ed25519 key. It returns the private key as PEM (PKCS#8, "PRIVATE KEY"), as OpenSSL writes it, and the 32 bytes of
+// the public key in base64, as a tenant's document stores it.
+func NewKey() (private []byte, public string, err error) {
+	pub, priv, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, "", jig.Errorf(jig.CodeInternal, "make a key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(priv)
+	if err != nil {
+		return nil, "", jig.Errorf(jig.CodeInternal, "encode a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), base64.StdEncoding.EncodeToString(pub), nil
+}
+
+// maxNameInID keeps a key's id, including its hash, within the 64 characters that documents allow.
+const maxNameInID = 48
+
+// KeyID returns the default id of a principal's key: the principal, "-", and the first 8 hex digits of the SHA-256 of the public
+// key, e.g. "ana-3ac5c550". Characters that an id cannot contain become "-", and a long name is cut.
+func KeyID(principal string, public []byte) string {
+	name := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._:-", r)) {
+			return r
+		}
+		return '-'
+	}, principal)
+	name = strings.Trim(name, "._:-")
+	if name == "" {
+		name = "key"
+	}
+	sum := sha256.Sum256(public)
+	return name[:min(len(name), maxNameInID)] + "-" + hex.EncodeToString(sum[:4])
+}
+
+// ParsePrivateKey parses an Ed25519 key in PEM (PKCS#8); text around the block is ignored. An empty kid means [KeyID]. With an empty
+// principal, the key signs for anybody. Errors are INVALID_INPUT and contain no part of the key.
+func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
+	const hint = "make one with `jig key new`, or with `openssl genpkey -algorithm ed25519`"
+	refuse := func(message string) (Signer, error) {
+		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "%s", message).WithField("key").WithHint(hint)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return refuse("this is not a key in PEM")
+	}
+	if block.Type != pemType {
+		return refuse("this PEM is not a PRIVATE KEY (PKCS#8, not encrypted)")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return refuse("the private key is damaged, or of an unknown kind")
+	}
+	private, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return refuse("the private key is not an Ed25519 key")
+	}
+	if kid == "" {
+		kid = KeyID(principal, publicOf(private))
+	}
+	return Signer{id: kid, principal: principal, private: private}, nil
+}
+
+// NewHMAC returns a signer for a secret of at least [MinSecretBytes]. Everyone who can verify its tokens can also sign tokens.
+func NewHMAC(secret []byte, kid, principal string) (Signer, error) {
+	if len(secret) < MinSecretBytes {
+		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has %d bytes; at least %d are needed", len(secret), MinSecretBytes).
+			WithField("key").WithHint("make one with `openssl rand -base64 48`")
+	}
+	if kid == "" {
+		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has no key id").WithField("kid").
+			WithHint("give the id that the tenant's document has for it")
+	}
+	return Signer{id: kid, principal: principal, secret: bytes.Clone(secret)}, nil
+}
+
+func publicOf(private ed25519.PrivateKey) []byte {
+	return bytes.Clone(private[ed25519.SeedSize:]) // RFC 8032: the seed, then the public key
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/token"
 )
 
-func TestSignWritesWhatIsDocumented(t *testing.T) {
+func TestSign_WritesWhatIsDocumented(t *testing.T) {
 	t.Parallel()
 	s := signer(t, "ana")
 	c := claim()
@@ -46,7 +46,7 @@ func TestSignWritesWhatIsDocumented(t *testing.T) {
 	}, body)
 }
 
-func TestSignRefuses(t *testing.T) {
+func TestSign_RefusesIncompleteClaims(t *testing.T) {
 	t.Parallel()
 	ana, everybody := signer(t, "ana"), signer(t, "")
 	tests := map[string]struct {
@@ -89,7 +89,7 @@ func TestSignRefuses(t *testing.T) {
 	}
 }
 
-func TestNewKey(t *testing.T) {
+func TestNewKey_ReadsBack(t *testing.T) {
 	t.Parallel()
 	private, public, err := token.NewKey()
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestNewKey(t *testing.T) {
 	require.NotEqual(t, private, other)
 }
 
-func TestKeyID(t *testing.T) {
+func TestKeyID_FollowsFromPrincipalAndKey(t *testing.T) {
 	t.Parallel()
 	suffix := "-" + hash("public")[:8]
 	for principal, name := range map[string]string{
@@ -120,7 +120,7 @@ func TestKeyID(t *testing.T) {
 	}
 }
 
-func TestSignersKeepTheirSecrets(t *testing.T) {
+func TestSigner_KeepsItsSecret(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("portal", 6)
 	s, err := token.NewHMAC([]byte(secret), "portal", "")

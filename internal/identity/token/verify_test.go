@@ -70,7 +70,7 @@ func refused(t *testing.T, text string, keys []identity.Key, want identity.Claim
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestVerify_AcceptsWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	tests := map[string]token.Signer{
 		"ed25519 of one principal": signer(t, "ana"),
@@ -104,7 +104,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestEveryFieldIsBound(t *testing.T) {
+func TestVerify_EveryFieldIsBound(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		field func(*identity.Claim) *string
@@ -149,7 +149,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 	}
 }
 
-func TestTimes(t *testing.T) {
+func TestVerify_BoundsTheTimes(t *testing.T) {
 	t.Parallel()
 	s := signer(t, "ana")
 	text, keys := sign(t, claim(), s), []identity.Key{s.Key()}
@@ -193,7 +193,7 @@ func payload(changes map[string]any) map[string]any {
 	return all
 }
 
-func TestForgedPayloads(t *testing.T) {
+func TestVerify_RefusesForgedPayloads(t *testing.T) {
 	t.Parallel()
 	s := hmacSigner(t, "")
 	keys, kid := []identity.Key{s.Key()}, map[string]any{"kid": s.ID()}
@@ -229,7 +229,7 @@ func TestForgedPayloads(t *testing.T) {
 	}
 }
 
-func TestForgedHeaders(t *testing.T) {
+func TestVerify_RefusesForgedHeaders(t *testing.T) {
 	t.Parallel()
 	ana, portal := signer(t, "ana"), hmacSigner(t, "")
 	public := ana.Key()
@@ -288,7 +288,7 @@ func rename(t *testing.T, kid, principal string) token.Signer {
 	return s
 }
 
-func TestKeyOfAnotherPrincipal(t *testing.T) {
+func TestVerify_KeySpeaksForItsPrincipal(t *testing.T) {
 	t.Parallel()
 	private, _, err := token.NewKey()
 	require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestKeyOfAnotherPrincipal(t *testing.T) {
 	refused(t, sign(t, claim(), everybody), []identity.Key{bens.Key()}, want, monday, "does not speak for")
 }
 
-func TestUnusableKeys(t *testing.T) {
+func TestVerify_RefusesUnusableKeys(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		algorithm string
@@ -335,7 +335,7 @@ func TestUnusableKeys(t *testing.T) {
 	}
 }
 
-func TestEveryByteOfATokenCounts(t *testing.T) {
+func TestVerify_EveryByteCounts(t *testing.T) {
 	t.Parallel()
 	s := signer(t, "ana")
 	text, keys := sign(t, claim(), s), []identity.Key{s.Key()}
