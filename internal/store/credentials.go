@@ -53,8 +53,8 @@ func (db *DB) CreateCredential(ctx context.Context, n credential.New) (credentia
 // Credential returns the credential with an id and a hash, whatever its tenant. One that does not exist or has ended, also together with another in its
 // lineage, is NOT_FOUND.
 func (db *DB) Credential(ctx context.Context, id string, hash []byte) (credential.Credential, error) {
-	var found *credential.Credential
-	if err := db.once(ctx, "", func(t *tx) { first(t.queue("CredentialFind", id, hash, credential.LoginIdle), &found) }); err != nil {
+	found, err := ask(ctx, db, "", first[credential.Credential], "CredentialFind", id, hash, credential.LoginIdle)
+	if err != nil {
 		return credential.Credential{}, err
 	}
 	if found == nil {
@@ -65,16 +65,12 @@ func (db *DB) Credential(ctx context.Context, id string, hash []byte) (credentia
 
 // ValidCredentials returns those of the given credentials, of all tenants, that are valid now.
 func (db *DB) ValidCredentials(ctx context.Context, ids []string) ([]string, error) {
-	var valid []string
-	err := db.once(ctx, "", func(t *tx) { column(t.queue("CredentialsValid", ids, credential.LoginIdle), &valid) })
-	return valid, err
+	return ask(ctx, db, "", column[string], "CredentialsValid", ids, credential.LoginIdle)
 }
 
 // Credentials lists a tenant's credentials of the given kinds, the oldest first, including those that are no longer valid.
 func (db *DB) Credentials(ctx context.Context, tenant string, kinds ...string) ([]credential.Credential, error) {
-	var found []credential.Credential
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("CredentialsOf", tenant, kinds), &found) })
-	return found, err
+	return ask(ctx, db, tenant, list[credential.Credential], "CredentialsOf", tenant, kinds)
 }
 
 // RevokeCredential ends a credential on behalf of a principal, which is empty for the operator. One that the tenant does not have is NOT_FOUND; revoking
@@ -110,11 +106,12 @@ func (db *DB) NotePersons(ctx context.Context, tenant, id string, persons []stri
 // KeyLineage returns an API key of a tenant with those that made it. The error is NOT_FOUND if one of them was revoked or has expired, or if the
 // tenant has no such key.
 func (db *DB) KeyLineage(ctx context.Context, tenant, id string) (identity.Lineage, error) {
-	var row *struct {
+	type lineageRow struct {
 		Valid   bool
 		Lineage identity.Lineage
 	}
-	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("APIKeyLineage", tenant, text(id)), &row) }); err != nil {
+	row, err := ask(ctx, db, tenant, first[lineageRow], "APIKeyLineage", tenant, text(id))
+	if err != nil {
 		return nil, err
 	}
 	if row == nil || !row.Valid {
@@ -157,8 +154,7 @@ func (db *DB) RevokeAPIKeysNamed(ctx context.Context, tenant, name string) error
 
 // EmbedOrigin reports whether any tenant has a valid token for the pages of an origin.
 func (db *DB) EmbedOrigin(ctx context.Context, origin string) (bool, error) {
-	var known *bool
-	err := db.once(ctx, "", func(t *tx) { value(t.queue("EmbedOrigin", text(origin)), &known) })
+	known, err := ask(ctx, db, "", value[bool], "EmbedOrigin", text(origin))
 	return orZero(known), err
 }
 
@@ -176,7 +172,7 @@ func (db *DB) EmbedTokens(ctx context.Context, tenant, after string, limit int) 
 		return nil, "", err
 	}
 	limit = pendingLimit(limit)
-	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("EmbedTokensOf", tenant, from.At, text(from.Token), limit+1), &tokens) })
+	tokens, err = ask(ctx, db, tenant, list[credential.Credential], "EmbedTokensOf", tenant, from.At, text(from.Token), limit+1)
 	if err == nil && len(tokens) > limit {
 		tokens = tokens[:limit]
 		next, err = encodeCursor(embedCursor{tokens[limit-1].CreatedAt, tokens[limit-1].ID})
@@ -207,11 +203,12 @@ func (db *DB) RecordCredential(ctx context.Context, e identity.CredentialEvent) 
 // EndedCredential returns the credential of any tenant with an id and a hash if it is no longer valid, and the reason: revoked or expired. The error is
 // NOT_FOUND if it is valid, does not exist, or has another hash.
 func (db *DB) EndedCredential(ctx context.Context, id string, hash []byte) (ended credential.Credential, reason string, err error) {
-	var row *struct {
+	type endedRow struct {
 		credential.Credential
 		Reason string
 	}
-	if err := db.once(ctx, "", func(t *tx) { first(t.queue("CredentialEnded", id, hash, credential.LoginIdle), &row) }); err != nil {
+	row, err := ask(ctx, db, "", first[endedRow], "CredentialEnded", id, hash, credential.LoginIdle)
+	if err != nil {
 		return credential.Credential{}, "", err
 	}
 	if row == nil {
@@ -239,13 +236,11 @@ func (db *DB) CredentialEvents(ctx context.Context, tenant, kind, principal, aft
 		return identity.CredentialEvents{}, otherFilter()
 	}
 	limit = pendingLimit(limit)
-	var rows []struct {
+	type eventRow struct {
 		ID int64
 		identity.CredentialEvent
 	}
-	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("CredentialEventsOf", tenant, text(kind), text(principal), from.ID, limit+1), &rows)
-	})
+	rows, err := ask(ctx, db, tenant, list[eventRow], "CredentialEventsOf", tenant, text(kind), text(principal), from.ID, limit+1)
 	if err != nil {
 		return identity.CredentialEvents{}, err
 	}
