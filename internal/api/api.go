@@ -9,6 +9,8 @@
 //
 // An operation with an Engine is a plain read: the engine answers the request itself, and neither side needs code of its own. To add one, declare
 // it in the file of its subject, list it there, add what answers it in package activities, and serve it in internal/httpapi.
+//
+// The package does no I/O. Types that the engine shares are in internal/protocol, those of schedules in package client. Begin with [Op] and [All].
 package api
 
 import (

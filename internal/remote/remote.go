@@ -1,5 +1,10 @@
 // Package remote reaches jig over its HTTP API. Its [Client] has the methods of a [client.Client], so that programs work with either. It knows
 // the operations of the API, and neither Temporal nor the database.
+//
+// A method names an operation of internal/api and fills in its request; call.go turns the tags of the request into an address, headers and a body.
+// A request is repeated while the server is busy if that is safe: reads, and starts that carry an id or an idempotency key. No redirect is followed,
+// so that the credential reaches only the address that the user named. The server determines the tenant and the principal by the credential.
+// Begin with [Dial], then call in call.go. How people log in is in the package signin.
 package remote
 
 import (
