@@ -34,6 +34,7 @@ for patch in scripts/changes/*.patch; do
   listed "$patch" | diff -u --label CONTRIBUTING.md --label "$patch" - "$work/touched" || fail "$patch touches other files than CONTRIBUTING.md lists"
 done
 
+# Vet is off, because it cannot look into folders that only the overlay has.
 # An overlay lets Go build the patched files, and only what depends on them, in place of those of the working tree.
 (cd "$work/tree" && find . -type f | sed 's|^\./||') | awk -v from="$PWD" -v to="$work/tree" '
   {list = list (NR > 1 ? ", " : "") "\"" from "/" $0 "\": \"" to "/" $0 "\""} END {print "{\"Replace\": {" list "}}"}' >"$work/overlay.json"
@@ -41,7 +42,7 @@ go build -overlay "$work/overlay.json" ./...
 sed -n 's/^test: //p' scripts/changes/*.patch >"$work/tests"
 [[ -s $work/tests ]] || fail "no patch names a test"
 while read -r package tests; do
-  go test -overlay "$work/overlay.json" -count=1 -timeout 10m -run "$tests" -v "$package" >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
+  go test -vet=off -overlay "$work/overlay.json" -count=1 -timeout 10m -run "$tests" -v "$package" >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
   grep -q '^--- PASS' "$work/out" || fail "$package has no test $tests"
   echo "ok  $package $tests"
 done <"$work/tests"
