@@ -255,8 +255,8 @@ var definite = []jig.Code{
 }
 
 // check returns the error with which a session or a call would fail to start. fresh reports that its id is new; otherwise a session with that
-// id may exist, which is not started again. Any other failure is not an error: the start is durable, and the worker that picks it up checks
-// it again. If that one refused the start, reuse lets another start have the id.
+// id may exist, and is not started again. Any other failure is not an error: the start is durable, and the worker that picks it up checks
+// it again. reuse allows the id to be used again if the earlier start was refused.
 func (c *Client) check(ctx context.Context, in protocol.CheckRequest, fresh bool) (reuse enumspb.WorkflowIdReusePolicy, err error) {
 	if !fresh {
 		sighted, err := c.look(ctx, in.Tenant, in.SessionID)

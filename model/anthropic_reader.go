@@ -133,14 +133,14 @@ func (r *anthropicReader) answer(a anthropicAnswer) error {
 	return nil
 }
 
-// count adds the counts of an event; a count that cannot be read is not worth an answer.
+// count adds the counts of an event. It ignores a count that it cannot read, because the answer matters more.
 func (r *anthropicReader) count(raw json.RawMessage) {
 	if present(raw) {
 		_ = json.Unmarshal(raw, &r.usage) //nolint:errcheck // see above
 	}
 }
 
-// begin adds a block. Every block is one of its own, also if its index or its id is used already.
+// begin adds a block. An index or an id that has been used already begins a new block, too.
 func (r *anthropicReader) begin(raw json.RawMessage, index count) error {
 	var sent struct {
 		Type      scalar          `json:"type"`

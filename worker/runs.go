@@ -90,7 +90,8 @@ func (r runs) Ending(ctx context.Context, tenant, workflowID string) (ledger.End
 	return ending, err
 }
 
-// ResetReason returns the reason that was given for the reset from which a run came. The history of a run that came from a reset has the reason where the earlier run was cut off.
+// ResetReason returns the reason that was given for the reset from which a run came. The history of the new run holds the reason at the
+// point where the earlier run was cut off.
 func (r runs) ResetReason(ctx context.Context, workflowID, runID string) (string, error) {
 	reason := ""
 	run := &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID}

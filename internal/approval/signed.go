@@ -40,9 +40,9 @@ type Proven struct {
 	At time.Time
 }
 
-// Recount counts verified decisions about an approval, in their order, under its terms. It returns which approvals are missing, or "" if the call may
-// run. What the approval itself says about votes does not matter. Of the delegations, those count that the approval has: others were about an
-// earlier approval of the call.
+// Recount counts verified decisions about an approval, in their order, under its terms. It returns which approvals are missing, or "" if the call
+// may run. The votes that the approval itself lists do not matter. Only the delegations that it lists count: others belong to an earlier
+// approval of the call.
 func Recount(asked jig.Pending, decisions []Proven) (missing string) {
 	present := asked.Delegations
 	asked.Votes, asked.Delegations = nil, nil

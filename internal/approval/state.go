@@ -110,7 +110,7 @@ type Transition struct {
 	Votes       []jig.Vote
 	Delegations []jig.Delegation
 	NoticedAt   time.Time
-	// Wider is the open approval with terms by which more people may decide, and the reasons that say so; nil keeps them.
+	// Wider is the open approval with terms that let more people decide, and with the reasons for that; nil keeps the stored ones.
 	Wider *jig.Pending
 	// Outcome ends the open approval; nil while it stays open.
 	Outcome *Outcome
@@ -186,8 +186,8 @@ type CallChange struct {
 	Reads Reads
 	// InDoubt, unless nil, reports whether an earlier attempt may have taken effect; nil keeps what is stored.
 	InDoubt *bool
-	// Failed is the time of a failure that may pass, for an open call that begins again; zero for none. Anew reports that earlier failures do not
-	// matter any more.
+	// Failed is when a transient failure happened, for an open call that is tried again; zero for none. Anew reports that earlier failures no
+	// longer matter.
 	Failed time.Time
 	Anew   bool
 	// Edited is the call with its changed input; nil when the input was not changed.
