@@ -24,6 +24,9 @@ const (
 	// databaseTimeout limits one attempt of a local activity that only reads or writes the database. It is retried until the database is
 	// back.
 	databaseTimeout = 30 * time.Second
+	// untilItSucceeds limits all attempts of a local activity together. Without such a limit the SDK would take that of one attempt, and an
+	// outage of half a minute would end sessions.
+	untilItSucceeds = 10 * 365 * 24 * time.Hour
 )
 
 // modelOptions returns the options for asking the model. If the provider is busy or down, the activity is retried, after the provider's
@@ -77,7 +80,7 @@ func localToolOptions(ctx workflow.Context, calls []*call) workflow.Context {
 		longest = max(longest, c.ref.Timeout)
 	}
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: time.Duration(longest)*time.Second + toolGrace, Summary: summary,
+		StartToCloseTimeout: time.Duration(longest)*time.Second + toolGrace, ScheduleToCloseTimeout: untilItSucceeds, Summary: summary,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second},
 	})
 }
@@ -85,7 +88,7 @@ func localToolOptions(ctx workflow.Context, calls []*call) workflow.Context {
 // databaseOptions returns the options for an idempotent transaction, which is retried until it succeeds.
 func databaseOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: databaseTimeout,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 2 * time.Second},
+		StartToCloseTimeout: databaseTimeout, ScheduleToCloseTimeout: untilItSucceeds,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 2 * time.Second},
 	})
 }
