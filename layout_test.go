@@ -78,7 +78,9 @@ func arrows() map[string][]string {
 		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
 		// The operations of the API as values, for whoever serves or calls them.
-		"internal/api": {".", "client", "internal/audit", "internal/entity", "internal/identity/credential", "internal/protocol", "internal/toolname"},
+		"internal/api": {
+			".", "client", "internal/audit", "internal/entity", "internal/identity", "internal/identity/credential", "internal/protocol", "internal/tenancy", "internal/toolname",
+		},
 
 		// Documents become values of the domains.
 		"spec": {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/remote"
 	"github.com/jig-run/jig/internal/remote/signin"
 )
@@ -187,7 +188,7 @@ JSON output: that of GET /v1/me; without a server {"tenant", "principal", "proof
 }
 
 // showMe prints the owner of a credential and what it allows.
-func (a *app) showMe(me remote.Me) error {
+func (a *app) showMe(me api.Me) error {
 	who := oneLine(me.Principal, 0)
 	if me.Name != "" {
 		who += fmt.Sprintf(" (%s)", oneLine(me.Name, 0))

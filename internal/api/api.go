@@ -69,7 +69,7 @@ type Any interface {
 
 // All lists the operations.
 func All() []Any {
-	return slices.Concat(sessions(), calls(), approvals(), governance(), schedules(), entities())
+	return slices.Concat(sessions(), calls(), approvals(), governance(), schedules(), entities(), credentials())
 }
 
 // Asker answers plain reads: the client of the engine, which asks it under the name, or the client of the HTTP API.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -16,22 +15,6 @@ import (
 
 // recordTimeout is how long a refused request waits until the refusal is recorded.
 const recordTimeout = time.Second
-
-type credentialEventsRequest struct {
-	Kind      string `query:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,key_taken_over,embed_created,embed_revoked" doc:"Only events of this kind"`
-	Principal string `query:"principal" names:"person" maxLength:"500" doc:"Only events of this principal"`
-	api.Page
-}
-
-type credentialEventsAnswer struct {
-	Body identity.CredentialEvents `nameHint:"CredentialEvents"`
-}
-
-func (a *API) listCredentialEvents(ctx context.Context, in *credentialEventsRequest) (*credentialEventsAnswer, error) {
-	tenant, _ := callerOf(ctx)
-	page, err := a.options.CredentialLog.CredentialEvents(ctx, tenant, in.Kind, in.Principal, in.Cursor, in.Limit)
-	return &credentialEventsAnswer{Body: page}, err
-}
 
 // recordRefusal records the refusal of a credential whose tenant is known.
 func (a *API) recordRefusal(ctx context.Context, c caller, reason string) {

@@ -23,7 +23,7 @@ func (a *API) register() {
 	a.serveGovernance()
 	a.serveSchedules()
 	a.serveEntities()
-	a.registerIdentity()
+	a.serveIdentity()
 	describeMembers(a.huma.OpenAPI().Components.Schemas)
 }
 

@@ -24,22 +24,19 @@ func (c *Client) GrantFits(ctx context.Context, tenant, grant, principal string)
 }
 
 // CredentialEvents lists what happened with the tenant's credentials, the newest first. An empty kind or principal means all.
-func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor string, limit int) (page identity.CredentialEvents, err error) {
-	err = c.get(ctx, "/v1/credential-events", query("kind", kind, "principal", principal, "cursor", cursor, "limit", number(limit)), &page)
-	return page, err
+func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor string, limit int) (identity.CredentialEvents, error) {
+	return call(ctx, c, api.ListCredentialEvents, api.CredentialEventsRequest{Kind: kind, Principal: principal, Page: api.Page{Cursor: cursor, Limit: limit}})
 }
 
 // TakeOverKey makes the client's credential the one that made an API key, and gives the key a new text.
-func (c *Client) TakeOverKey(ctx context.Context, id string) (key credential.CreatedKey, err error) {
-	err = c.post(ctx, path("api-keys", id, "take-over"), nil, &key)
-	return key, err
+func (c *Client) TakeOverKey(ctx context.Context, id string) (credential.CreatedKey, error) {
+	return call(ctx, c, api.TakeOverAPIKey, api.APIKeyPath{Key: id})
 }
 
 // Dependents lists what ends with a person or with an API key. One of them is empty.
 func (c *Client) Dependents(ctx context.Context, person, key string) ([]identity.Dependent, error) {
-	var answer struct{ Dependents []identity.Dependent }
-	err := c.get(ctx, "/v1/dependents", query("person", person, "key", key), &answer)
-	return answer.Dependents, err
+	list, err := call(ctx, c, api.ListDependents, api.DependentsRequest{Person: person, Key: key})
+	return list.Dependents, err
 }
 
 // RevokeGrant revokes a standing approval, like [client.Client.RevokeGrant].

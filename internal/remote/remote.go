@@ -57,30 +57,7 @@ type Client struct {
 	http    *http.Client
 	// Tenant and Principal are those of the credential, and Me is all that the server says about it.
 	Tenant, Principal string
-	Me                Me
-}
-
-// Me describes the principal of a credential, and what the credential allows.
-type Me struct {
-	Installation string `json:"installation,omitempty"`
-
-	Tenant      string     `json:"tenant"`
-	Principal   string     `json:"principal"`
-	Name        string     `json:"name,omitempty"`
-	Groups      []string   `json:"groups"`
-	Roles       []string   `json:"roles"`
-	Permissions []string   `json:"permissions"`
-	Proof       jig.Proof  `json:"proof"`
-	Credential  Credential `json:"credential"`
-}
-
-// Credential describes a credential.
-type Credential struct {
-	Kind      string     `json:"kind"`
-	ID        string     `json:"id"`
-	Name      string     `json:"name,omitempty"`
-	Scopes    []string   `json:"scopes"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Me                api.Me
 }
 
 // Dial asks the server who the credential belongs to.
@@ -90,7 +67,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{options: o, base: address, http: &http.Client{CheckRedirect: stay}}
-	if err := c.get(ctx, "/v1/me", nil, &c.Me); err != nil {
+	if c.Me, err = call(ctx, c, api.GetMe, struct{}{}); err != nil {
 		return nil, err
 	}
 	c.Tenant, c.Principal = c.Me.Tenant, c.Me.Principal
@@ -130,23 +107,8 @@ type reply struct {
 
 // get reads an answer.
 func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {
-	return c.decode(ctx, request{method: http.MethodGet, path: path, query: query, repeatable: true}, answer)
-}
-
-// post sends a body and reads the answer, which may be nil.
-func (c *Client) post(ctx context.Context, path string, body, answer any) error {
-	return c.decode(ctx, request{method: http.MethodPost, path: path, body: body}, answer)
-}
-
-func (c *Client) decode(ctx context.Context, r request, answer any) error {
-	got, err := c.send(ctx, r)
-	if err != nil || answer == nil || len(got.body) == 0 {
-		return err
-	}
-	if err := json.Unmarshal(got.body, answer); err != nil {
-		return jig.Errorf(jig.CodeInternal, "the server's answer cannot be read: %w", err).WithHint("is it another version than this program?")
-	}
-	return nil
+	_, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query, repeatable: true}, answer)
+	return err
 }
 
 // send makes a request, again and again if that is safe and the server is busy.
@@ -275,23 +237,4 @@ func path(parts ...string) string {
 		b.WriteString(url.PathEscape(part))
 	}
 	return b.String()
-}
-
-// query builds the parameters of a request. Empty values are left out.
-func query(pairs ...string) url.Values {
-	values := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			values.Set(pairs[i], pairs[i+1])
-		}
-	}
-	return values
-}
-
-// number returns a number as a parameter; empty for 0.
-func number[N int | int64](n N) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(int64(n), 10)
 }

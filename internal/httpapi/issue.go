@@ -2,41 +2,24 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-type keysAnswer struct {
-	Body struct {
-		Keys []credential.Credential `json:"api_keys"`
-	} `nameHint:"APIKeys"`
-}
-
-func (a *API) listKeys(ctx context.Context, _ *struct{}) (*keysAnswer, error) {
+func (a *API) listKeys(ctx context.Context, _ *struct{}) (api.APIKeys, error) {
 	tenant, _ := callerOf(ctx)
 	list, err := a.options.Credentials.Credentials(ctx, tenant, identity.KindAPIKey)
-	answer := &keysAnswer{}
-	answer.Body.Keys = append([]credential.Credential{}, list...)
-	return answer, err
+	return api.APIKeys{Keys: list}, err
 }
 
-type keyRequest struct {
-	Body struct {
-		Name      string     `json:"name,omitempty" maxLength:"200" doc:"What the key is for"`
-		Principal string     `json:"principal,omitempty" maxLength:"200" doc:"The principal that the key acts as; default: that of the credential"`
-		Scopes    []string   `json:"scopes,omitempty" maxItems:"10" doc:"What the key allows: read, run, decide, author, operate, manage; default: read and run"`
-		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the key expires; default: never"`
-	} `nameHint:"CreateAPIKey"`
-}
-
-type keyAnswer struct{ Body credential.CreatedKey }
-
-func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error) {
+func (a *API) createKey(ctx context.Context, in *api.CreateAPIKeyRequest) (created credential.CreatedKey, err error) {
 	c := exchangeOf(ctx).caller
 	k := credential.Credential{Tenant: c.tenant, Kind: identity.KindAPIKey, Name: in.Body.Name, Principal: in.Body.Principal, Scopes: in.Body.Scopes, ExpiresAt: in.Body.ExpiresAt}
 	if k.Principal == "" {
@@ -49,23 +32,24 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 		k.ExpiresAt = c.expires
 	}
 	if err := k.CheckKey(a.options.Now()); err != nil {
-		return nil, err
+		return created, err
 	}
 	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
 	if err != nil {
-		return nil, err
+		return created, err
 	}
 	if err := mayCreate(c, settings, k); err != nil {
-		return nil, err
+		return created, err
 	}
 	if err := settings.CheckNew(k.Principal); err != nil {
-		return nil, err
+		return created, err
 	}
 	c.makes(&k, settings)
 	text, id, hash := credential.KeyForm.New()
 	k.ID = id
-	created, err := a.options.Credentials.CreateCredential(ctx, credential.New{Credential: k, Hash: hash})
-	return &keyAnswer{Body: credential.CreatedKey{Credential: created, Text: text}}, err
+	created.Text = text
+	created.Credential, err = a.options.Credentials.CreateCredential(ctx, credential.New{Credential: k, Hash: hash})
+	return created, err
 }
 
 // makes notes that a key was made with the caller's credential.
@@ -100,36 +84,27 @@ func mayCreate(c caller, settings tenancy.Settings, k credential.Credential) err
 	return nil
 }
 
-type oneKey struct {
-	Key string `path:"key" names:"key" maxLength:"100" doc:"The id of the key"`
-}
-
-func (a *API) revokeKey(ctx context.Context, in *oneKey) (*struct{}, error) {
-	tenant, who := callerOf(ctx)
-	return nil, a.options.Credentials.RevokeCredential(ctx, tenant, identity.CredentialRef{Kind: identity.KindAPIKey, ID: in.Key}, who.ID)
-}
-
-func (a *API) takeOverKey(ctx context.Context, in *oneKey) (*keyAnswer, error) {
+func (a *API) takeOverKey(ctx context.Context, in *api.APIKeyPath) (taken credential.CreatedKey, err error) {
 	c := exchangeOf(ctx).caller
 	keys, err := a.options.Credentials.Credentials(ctx, c.tenant, identity.KindAPIKey)
 	if err != nil {
-		return nil, err
+		return taken, err
 	}
 	at := slices.IndexFunc(keys, func(k credential.Credential) bool { return k.ID == in.Key })
 	if at < 0 {
-		return nil, jig.Errorf(jig.CodeNotFound, "there is no such API key").WithField("key").WithHint("GET /v1/api-keys lists them")
+		return taken, jig.Errorf(jig.CodeNotFound, "there is no such API key").WithField("key").WithHint("GET /v1/api-keys lists them")
 	}
 	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
 	if err != nil {
-		return nil, err
+		return taken, err
 	}
 	k := keys[at]
 	if err := mayTakeOver(c, settings, keys, k, a.options.Now()); err != nil {
-		return nil, err
+		return taken, err
 	}
 	c.makes(&k, settings)
 	text, hash := credential.KeyForm.Renew(k.ID)
-	return &keyAnswer{Body: credential.CreatedKey{Credential: k, Text: text}}, a.options.Credentials.TakeOverAPIKey(ctx, k, hash)
+	return credential.CreatedKey{Credential: k, Text: text}, a.options.Credentials.TakeOverAPIKey(ctx, k, hash)
 }
 
 // mayTakeOver returns an error if a caller must not take over one of the tenant's keys: a key that they could not create, or that acts as a person who
@@ -145,4 +120,75 @@ func mayTakeOver(c caller, settings tenancy.Settings, keys []credential.Credenti
 		return jig.Errorf(jig.CodeNotPermitted, "the key acts as another person").WithField("key").WithHint("create a key for a program")
 	}
 	return mayCreate(c, settings, k)
+}
+
+// revoke ends a credential that the server issued.
+func (a *API) revoke(ctx context.Context, kind, id string) (*struct{}, error) {
+	tenant, who := callerOf(ctx)
+	return nil, a.options.Credentials.RevokeCredential(ctx, tenant, identity.CredentialRef{Kind: kind, ID: id}, who.ID)
+}
+
+func (a *API) createEmbed(ctx context.Context, in *api.CreateEmbedTokenRequest) (created api.CreatedEmbed, err error) {
+	c := exchangeOf(ctx).caller
+	t := credential.Credential{
+		Tenant: c.tenant, Kind: identity.KindEmbed, Tool: in.Body.Tool, Origin: in.Body.Origin, Principal: c.principal.ID, Scopes: credential.EmbedScopes(in.Body.Tool),
+		ExpiresAt: c.expires, CreatedBy: c.principal.ID, MadeWith: identity.CredentialRef{Kind: c.kind, ID: c.id},
+	}
+	if !c.allows(credential.ScopeRead) {
+		return created, c.lacks(credential.ScopeRead)
+	}
+	if in.Body.Session != "" {
+		t.Session = jig.SessionID(c.tenant, in.Body.Session)
+		if _, err := a.standing(ctx, c.tenant, t.Session); err != nil {
+			return created, err
+		}
+	}
+	if err := t.CheckEmbed(); err != nil {
+		return created, err
+	}
+	if c.signed != nil {
+		t.Issuer, t.Subject, t.Groups = c.signed.Issuer, c.signed.Subject, c.signed.Groups
+	}
+	text, id, hash := credential.EmbedForm.New()
+	t.ID = id
+	created.Text = text
+	created.Credential, err = a.options.Credentials.CreateCredential(ctx, credential.New{Credential: t, Hash: hash})
+	return created, err
+}
+
+func (a *API) listEmbeds(ctx context.Context, in *api.Page) (api.EmbedTokens, error) {
+	tenant, _ := callerOf(ctx)
+	list, next, err := a.options.Credentials.EmbedTokens(ctx, tenant, in.Cursor, in.Limit)
+	return api.EmbedTokens{Tokens: list, Next: next}, err
+}
+
+// fromItsPage returns an error unless a request comes from a page of its embed token's origin. It is NOT_PERMITTED, reason cross_origin.
+func (c caller) fromItsPage(r *http.Request) error {
+	if origins := r.Header.Values("Origin"); len(origins) != 1 || origins[0] != c.embed.Origin {
+		return jig.Errorf(jig.CodeNotPermitted, "the embed token is for pages of another origin").WithReason(reasonOrigin)
+	}
+	return nil
+}
+
+// embeds returns the kind of an embed token.
+func embeds(t *credential.Credential) api.Embed {
+	if t.Tool != "" {
+		return api.EmbedTool
+	}
+	return api.EmbedSession
+}
+
+// reaches returns an error if the path of a request names another session or tool than those of its embed token. All others are answered in
+// the same way, whether they exist or not. param returns a parameter of the path, or "".
+func (c caller) reaches(param func(name string) string) error {
+	if c.embed == nil {
+		return nil
+	}
+	if session := param("session"); session != "" && !c.embed.Shows(jig.SessionID(c.tenant, session)) {
+		return jig.Errorf(jig.CodeNotFound, "there is no such session").WithField("session")
+	}
+	if tool := param("tool"); tool != "" && tool != c.embed.Tool {
+		return jig.Errorf(jig.CodeToolNotFound, "there is no such tool").WithField("tool")
+	}
+	return nil
 }

@@ -7,32 +7,79 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
-type dependentsRequest struct {
-	Person string `query:"person" names:"person" maxLength:"200" doc:"A principal"`
-	Key    string `query:"key" names:"key" maxLength:"100" doc:"Instead of a person: the id of an API key"`
+// serveIdentity serves the operations on credentials, and on the people who use them.
+func (a *API) serveIdentity() {
+	serve(a, api.GetMe, a.getMe)
+	serve(a, api.ListAPIKeys, a.listKeys)
+	serve(a, api.CreateAPIKey, a.createKey)
+	serve(a, api.TakeOverAPIKey, a.takeOverKey)
+	serveAs(a, api.RevokeAPIKey, func(ctx context.Context, in *api.APIKeyPath) (*struct{}, error) {
+		return a.revoke(ctx, identity.KindAPIKey, in.Key)
+	})
+	serve(a, api.ListCredentialEvents, func(ctx context.Context, in *api.CredentialEventsRequest) (identity.CredentialEvents, error) {
+		tenant, _ := callerOf(ctx)
+		return a.options.CredentialLog.CredentialEvents(ctx, tenant, in.Kind, in.Principal, in.Cursor, in.Limit)
+	})
+	serve(a, api.ListPeople, func(ctx context.Context, _ *struct{}) (tenancy.Directory, error) {
+		tenant, _ := callerOf(ctx)
+		settings, err := a.options.Tenants.Settings(ctx, tenant)
+		return settings.Directory, err
+	})
+	serve(a, api.ListDependents, a.listDependents)
+	serveAs(a, api.DisablePerson, a.disabling(true))
+	serveAs(a, api.EnablePerson, a.disabling(false))
+	serve(a, api.ListEmbedTokens, a.listEmbeds)
+	serve(a, api.CreateEmbedToken, a.createEmbed)
+	serveAs(a, api.RevokeEmbedToken, func(ctx context.Context, in *api.EmbedTokenPath) (*struct{}, error) {
+		return a.revoke(ctx, identity.KindEmbed, in.Token)
+	})
 }
 
-type dependentsAnswer struct {
-	Body struct {
-		Dependents []identity.Dependent `json:"dependents"`
-	} `nameHint:"Dependents"`
-}
-
-func (a *API) listDependents(ctx context.Context, in *dependentsRequest) (*dependentsAnswer, error) {
-	tenant, _ := callerOf(ctx)
-	if (in.Person == "") == (in.Key == "") {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "give either a person or a key").WithField("person")
+func (a *API) getMe(ctx context.Context, _ *struct{}) (api.Me, error) {
+	c := exchangeOf(ctx).caller
+	proof := jig.ProofClaimed
+	if a.options.Vouches {
+		proof = jig.ProofVouched
 	}
+	return api.Me{
+		Installation: a.options.Installation, Tenant: c.tenant, Principal: c.principal.ID, Name: c.name, Groups: listed(c.holds.Groups), Roles: listed(c.roles),
+		Permissions: listed(c.holds.Permissions), Proof: proof,
+		Credential: api.UsedCredential{Kind: c.kind, ID: c.id, Name: c.label, Scopes: listed(c.scopes), ExpiresAt: c.expires},
+	}, nil
+}
+
+// listed returns a list that is sorted and not null in JSON.
+func listed(list []string) []string {
+	sorted := append([]string{}, list...)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}
+
+// disabling returns a function that disables or enables a person or a signing key, by a call of tenants.set_disabled.
+func (a *API) disabling(disabled bool) func(ctx context.Context, in *api.DisableRequest) (*callAnswer, error) {
+	return func(ctx context.Context, in *api.DisableRequest) (*callAnswer, error) {
+		return a.callOf(ctx, in.CallHeaders, toolname.SetDisabled, struct {
+			api.Disabling
+			Disabled bool `json:"disabled"`
+		}{in.Body, disabled})
+	}
+}
+
+func (a *API) listDependents(ctx context.Context, in *api.DependentsRequest) (api.Dependents, error) {
+	if (in.Person == "") == (in.Key == "") {
+		return api.Dependents{}, jig.Errorf(jig.CodeInvalidInput, "give either a person or a key").WithField("person")
+	}
+	tenant, _ := callerOf(ctx)
 	list, err := a.options.Dependents(ctx, tenant, in.Person, in.Key)
-	answer := &dependentsAnswer{}
-	answer.Body.Dependents = append([]identity.Dependent{}, list...)
-	return answer, err
+	return api.Dependents{Dependents: list}, err
 }
 
 // ending tells what ends with a person or with an API key. One of them is empty.
