@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -69,7 +70,7 @@ type Any interface {
 
 // All lists the operations.
 func All() []Any {
-	return slices.Concat(sessions(), calls(), approvals(), governance(), schedules(), entities(), credentials())
+	return slices.Concat(sessions(), calls(), approvals(), governance(), schedules(), entities(), credentials(), tools(), documents())
 }
 
 // Asker answers plain reads: the client of the engine, which asks it under the name, or the client of the HTTP API.
@@ -124,6 +125,13 @@ const (
 	// RecordEmbed is the embed token, in the same way.
 	RecordEmbed Record = "embed_token"
 )
+
+// reading returns an operation that reads.
+func reading[Request, Response any](tag Tag, name, path, summary string, fails ...int) Op[Request, Response] {
+	return Op[Request, Response]{Operation: Operation{
+		Name: name, Method: http.MethodGet, Path: path, Tag: tag, Scope: credential.ScopeRead, Summary: summary, Fails: fails,
+	}}
+}
 
 // repeated describes the status of a request that starts something and was made before.
 func repeated() map[int]string {

@@ -29,10 +29,9 @@ type ListApprovalsRequest struct {
 }
 
 // ListApprovals lists the calls that wait for people.
-var ListApprovals = Op[ListApprovalsRequest, protocol.ApprovalList]{Operation: Operation{
-	Name: "list-approvals", Method: http.MethodGet, Path: "/v1/approvals", Tag: Approvals, Scope: credential.ScopeRead,
-	Summary: "List the calls that wait for people, oldest first",
-}}
+var ListApprovals = reading[ListApprovalsRequest, protocol.ApprovalList](
+	Approvals, "list-approvals", "/v1/approvals", "List the calls that wait for people, oldest first",
+)
 
 // GetApproval gets a call that waits for a person.
 var GetApproval = Op[CallPath, protocol.ShownCall]{Operation: Operation{

@@ -70,7 +70,7 @@ var ListRuns = Op[RunsRequest, ToolRunList]{Operation: Operation{
 // CallToolRequest calls a tool.
 type CallToolRequest struct {
 	CallHeaders
-	Tool string `path:"tool" names:"tool" maxLength:"64" doc:"The name of the tool"`
+	ToolPath
 	Body CallToolBody
 }
 

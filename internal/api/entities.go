@@ -19,23 +19,16 @@ func entities() []Any {
 	}
 }
 
-// entityRead returns an operation that reads entities.
-func entityRead(name, path, summary string, fails ...int) Operation {
-	return Operation{Name: name, Method: http.MethodGet, Path: path, Tag: Entities, Scope: credential.ScopeRead, Summary: summary, Fails: fails}
-}
-
 // entityCall returns an operation that is a call of a tool.
-func entityCall(name, method, path, tool, summary string) Operation {
-	return Operation{
+func entityCall[Request any](name, method, path, tool, summary string) Op[Request, CalledCall] {
+	return Op[Request, CalledCall]{Operation: Operation{
 		Name: name, Method: method, Path: "/v1/entities" + path, Tag: Entities, Scope: credential.ScopeRun, Record: RecordCall, Also: Running(), Summary: summary,
 		Details: "This is a call of the tool " + tool + ", under the same rules and approvals.", Fails: []int{404, 409},
-	}
+	}}
 }
 
 // ListEntityTypes lists the entity types that the principal may read.
-var ListEntityTypes = Op[struct{}, entity.TypeList]{
-	Operation: entityRead("list-entity-types", "/v1/entity-types", "List the entity types that the principal may read"),
-}
+var ListEntityTypes = reading[struct{}, entity.TypeList](Entities, "list-entity-types", "/v1/entity-types", "List the entity types that the principal may read")
 
 // EntityTypePath names an entity type in the path.
 type EntityTypePath struct {
@@ -43,9 +36,9 @@ type EntityTypePath struct {
 }
 
 // GetEntityType gets an entity type.
-var GetEntityType = Op[EntityTypePath, entity.TypeInfo]{
-	Operation: entityRead("get-entity-type", "/v1/entity-types/{type}", "Get an entity type with its fields and suggested filters", http.StatusNotFound),
-}
+var GetEntityType = reading[EntityTypePath, entity.TypeInfo](
+	Entities, "get-entity-type", "/v1/entity-types/{type}", "Get an entity type with its fields and suggested filters", http.StatusNotFound,
+)
 
 // ListEntitiesRequest asks for the entities of a type that match a filter.
 type ListEntitiesRequest struct {
@@ -89,9 +82,9 @@ type EntityList struct {
 }
 
 // ListEntities lists entities of a type.
-var ListEntities = Op[ListEntitiesRequest, EntityList]{
-	Operation: entityRead("list-entities", "/v1/entities", "List the entities of a type that match a filter", http.StatusNotFound),
-}
+var ListEntities = reading[ListEntitiesRequest, EntityList](
+	Entities, "list-entities", "/v1/entities", "List the entities of a type that match a filter", http.StatusNotFound,
+)
 
 // SearchEntitiesRequest asks for entities by words.
 type SearchEntitiesRequest struct {
@@ -102,9 +95,9 @@ type SearchEntitiesRequest struct {
 }
 
 // SearchEntities finds entities by words.
-var SearchEntities = Op[SearchEntitiesRequest, entity.HitList]{
-	Operation: entityRead("search-entities", "/v1/entities:search", "Find entities by words in their titles, contents and texts", http.StatusNotFound),
-}
+var SearchEntities = reading[SearchEntitiesRequest, entity.HitList](
+	Entities, "search-entities", "/v1/entities:search", "Find entities by words in their titles, contents and texts", http.StatusNotFound,
+)
 
 // EntityPath names an entity in the path.
 type EntityPath struct {
@@ -132,14 +125,14 @@ var GetEntity = Op[GetEntityRequest, Entity]{Operation: Operation{
 }}
 
 // ListRelations lists the relations of an entity.
-var ListRelations = Op[EntityPath, entity.RelationList]{Operation: entityRead(
-	"list-relations", "/v1/entities/{entity}/relations", "List the entities that an entity points at, and those that point at it", http.StatusNotFound,
-)}
+var ListRelations = reading[EntityPath, entity.RelationList](
+	Entities, "list-relations", "/v1/entities/{entity}/relations", "List the entities that an entity points at, and those that point at it", http.StatusNotFound,
+)
 
 // GetExtraction gets the state of the latest extraction of an entity.
-var GetExtraction = Op[EntityPath, jig.EntityStatus]{Operation: entityRead(
-	"get-extraction", "/v1/entities/{entity}/extraction", "Get the state of the latest extraction of an entity, with its tasks", http.StatusNotFound,
-)}
+var GetExtraction = reading[EntityPath, jig.EntityStatus](
+	Entities, "get-extraction", "/v1/entities/{entity}/extraction", "Get the state of the latest extraction of an entity, with its tasks", http.StatusNotFound,
+)
 
 // GetTextRequest asks for a part of a text.
 type GetTextRequest struct {
@@ -148,9 +141,7 @@ type GetTextRequest struct {
 }
 
 // GetText gets a part of a text.
-var GetText = Op[GetTextRequest, entity.TextPart]{
-	Operation: entityRead("get-text", "/v1/texts/{text}", "Get a text of an entity, in parts", http.StatusNotFound),
-}
+var GetText = reading[GetTextRequest, entity.TextPart](Entities, "get-text", "/v1/texts/{text}", "Get a text of an entity, in parts", http.StatusNotFound)
 
 // CreateEntityRequest creates an entity.
 type CreateEntityRequest struct {
@@ -164,9 +155,7 @@ type CreateEntityRequest struct {
 }
 
 // CreateEntity creates an entity.
-var CreateEntity = Op[CreateEntityRequest, CalledCall]{
-	Operation: entityCall("create-entity", http.MethodPost, "", toolname.EntitiesCreate, "Create an entity"),
-}
+var CreateEntity = entityCall[CreateEntityRequest]("create-entity", http.MethodPost, "", toolname.EntitiesCreate, "Create an entity")
 
 // ChangeEntityRequest changes an entity.
 type ChangeEntityRequest struct {
@@ -183,9 +172,7 @@ type EntityChange struct {
 }
 
 // ChangeEntity changes an entity.
-var ChangeEntity = Op[ChangeEntityRequest, CalledCall]{
-	Operation: entityCall("change-entity", http.MethodPatch, "/{entity}", toolname.EntitiesUpdate, "Change some fields of an entity"),
-}
+var ChangeEntity = entityCall[ChangeEntityRequest]("change-entity", http.MethodPatch, "/{entity}", toolname.EntitiesUpdate, "Change some fields of an entity")
 
 // DeleteEntityRequest deletes an entity.
 type DeleteEntityRequest struct {
@@ -195,9 +182,9 @@ type DeleteEntityRequest struct {
 }
 
 // DeleteEntity deletes an entity.
-var DeleteEntity = Op[DeleteEntityRequest, CalledCall]{
-	Operation: entityCall("delete-entity", http.MethodDelete, "/{entity}", toolname.EntitiesDelete, "Delete an entity with its texts and relations"),
-}
+var DeleteEntity = entityCall[DeleteEntityRequest](
+	"delete-entity", http.MethodDelete, "/{entity}", toolname.EntitiesDelete, "Delete an entity with its texts and relations",
+)
 
 // CreateRelationRequest adds a relation.
 type CreateRelationRequest struct {
@@ -210,9 +197,9 @@ type CreateRelationRequest struct {
 }
 
 // CreateRelation adds a relation.
-var CreateRelation = Op[CreateRelationRequest, CalledCall]{
-	Operation: entityCall("create-relation", http.MethodPost, "/{entity}/relations", toolname.EntitiesCreateRelation, "Add a relation from an entity to another one"),
-}
+var CreateRelation = entityCall[CreateRelationRequest](
+	"create-relation", http.MethodPost, "/{entity}/relations", toolname.EntitiesCreateRelation, "Add a relation from an entity to another one",
+)
 
 // PutTextRequest adds a text to an entity, or replaces one of its texts.
 type PutTextRequest struct {
@@ -230,9 +217,7 @@ type NewText struct {
 }
 
 // PutText adds a text to an entity, or replaces one.
-var PutText = Op[PutTextRequest, CalledCall]{
-	Operation: entityCall("put-text", http.MethodPost, "/{entity}/texts", toolname.EntitiesPutText, "Add a text to an entity, or replace one"),
-}
+var PutText = entityCall[PutTextRequest]("put-text", http.MethodPost, "/{entity}/texts", toolname.EntitiesPutText, "Add a text to an entity, or replace one")
 
 // ExtractRequest runs tasks of an entity.
 type ExtractRequest struct {
@@ -249,6 +234,6 @@ type Extraction struct {
 }
 
 // StartExtraction runs the tasks that fill an entity's fields.
-var StartExtraction = Op[ExtractRequest, CalledCall]{
-	Operation: entityCall("start-extraction", http.MethodPost, "/{entity}/extraction", toolname.EntitiesExtract, "Run the tasks that fill an entity's fields"),
-}
+var StartExtraction = entityCall[ExtractRequest](
+	"start-extraction", http.MethodPost, "/{entity}/extraction", toolname.EntitiesExtract, "Run the tasks that fill an entity's fields",
+)

@@ -116,10 +116,7 @@ const (
 )
 
 // ListGrants lists the standing approvals, the latest first.
-var ListGrants = Op[ListGrantsRequest, GrantList]{Operation: Operation{
-	Name: "list-grants", Method: http.MethodGet, Path: "/v1/grants", Tag: Operate, Scope: credential.ScopeRead,
-	Summary: "List the standing approvals, the latest first",
-}}
+var ListGrants = reading[ListGrantsRequest, GrantList](Operate, "list-grants", "/v1/grants", "List the standing approvals, the latest first")
 
 // CreateGrant creates a standing approval.
 var CreateGrant = Op[CreateGrantRequest, CalledCall]{Operation: Operation{
@@ -130,10 +127,9 @@ var CreateGrant = Op[CreateGrantRequest, CalledCall]{Operation: Operation{
 }}
 
 // ListGrantCalls lists the waiting calls that a grant covers and that the principal may decide.
-var ListGrantCalls = Op[GrantPath, GrantCalls]{Operation: Operation{
-	Name: "list-grant-calls", Method: http.MethodGet, Path: "/v1/grants/{grant}/calls", Tag: Operate, Scope: credential.ScopeRead,
-	Summary: "List the waiting calls that a grant covers and that the principal may decide", Fails: []int{404},
-}}
+var ListGrantCalls = reading[GrantPath, GrantCalls](
+	Operate, "list-grant-calls", "/v1/grants/{grant}/calls", "List the waiting calls that a grant covers and that the principal may decide", http.StatusNotFound,
+)
 
 // RevokeGrant revokes a standing approval.
 var RevokeGrant = Op[RevokeGrantRequest, jig.Grant]{Operation: Operation{
@@ -160,10 +156,7 @@ var Resume = Op[PauseRequest, protocol.PauseResult]{Operation: Operation{
 }}
 
 // ListPolicies lists the policies in force, as a worker has loaded them.
-var ListPolicies = Op[struct{}, PolicyList]{Operation: Operation{
-	Name: "list-policies", Method: http.MethodGet, Path: "/v1/policies", Tag: Policies, Scope: credential.ScopeRead,
-	Summary: "List the policies in force, as a worker has loaded them",
-}}
+var ListPolicies = reading[struct{}, PolicyList](Policies, "list-policies", "/v1/policies", "List the policies in force, as a worker has loaded them")
 
 // CheckPolicy checks a policy document and runs its cases.
 var CheckPolicy = Op[CheckPolicyRequest, protocol.CasesPage]{Operation: Operation{

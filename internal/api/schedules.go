@@ -83,10 +83,9 @@ var CreateSchedule = Op[CreateScheduleRequest, client.Schedule]{Operation: Opera
 }}
 
 // GetSchedule gets a schedule, with its latest sessions.
-var GetSchedule = Op[SchedulePath, client.Schedule]{Operation: Operation{
-	Name: "get-schedule", Method: http.MethodGet, Path: "/v1/schedules/{schedule}", Tag: Schedules, Scope: credential.ScopeRead,
-	Summary: "Get a schedule, with its latest sessions", Fails: []int{404},
-}}
+var GetSchedule = reading[SchedulePath, client.Schedule](
+	Schedules, "get-schedule", "/v1/schedules/{schedule}", "Get a schedule, with its latest sessions", http.StatusNotFound,
+)
 
 // PauseSchedule pauses a schedule.
 var PauseSchedule = Op[ScheduleNoteRequest, client.Schedule]{Operation: Operation{

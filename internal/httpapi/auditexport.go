@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -27,13 +26,10 @@ func (a *API) getAuditHead(ctx context.Context, _ *struct{}) (audit.Head, error)
 	return audit.Head{N: page.HeadN, Hash: page.HeadHash}, err
 }
 
-// longAuditAnswer writes the response to a request for all rows, or for all rows beginning with a given one.
-type longAuditAnswer struct{ Body func(ctx huma.Context) }
-
 // fromAudit returns a response that serve writes, with as much time as it needs. rows writes an export of the rows beginning with from.
 func (a *API) fromAudit(
 	ctx context.Context, from int64, serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error),
-) (*longAuditAnswer, error) {
+) (*written, error) {
 	tenant, _ := callerOf(ctx)
 	if err := a.roomForAudit(ctx); err != nil {
 		return nil, err
@@ -45,7 +41,7 @@ func (a *API) fromAudit(
 	if from > first.HeadN+1 {
 		return nil, invalid("the record has fewer rows").WithField("from").WithHint("GET /v1/audit/head returns the number of the last row")
 	}
-	return &longAuditAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
+	return &written{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		r, w := humago.Unwrap(c)
 		x := exchangeOf(c.Context())
 		x.streams, x.audits = true, true
@@ -55,7 +51,7 @@ func (a *API) fromAudit(
 	}}, nil
 }
 
-func (a *API) exportAudit(ctx context.Context, in *api.ExportAuditRequest) (*longAuditAnswer, error) {
+func (a *API) exportAudit(ctx context.Context, in *api.ExportAuditRequest) (*written, error) {
 	return a.fromAudit(ctx, in.From, func(ctx context.Context, w http.ResponseWriter, _ *http.Request, rows func(to io.Writer) error) {
 		h := w.Header()
 		h.Set("Content-Type", jsonLines)
@@ -119,7 +115,7 @@ func (a *API) writeAudit(ctx context.Context, w io.Writer, progress func(), tena
 }
 
 // verifyAudit verifies the record as `jig audit verify` verifies an export, row by row.
-func (a *API) verifyAudit(ctx context.Context, in *api.VerifyAuditRequest) (*longAuditAnswer, error) {
+func (a *API) verifyAudit(ctx context.Context, in *api.VerifyAuditRequest) (*written, error) {
 	return a.fromAudit(ctx, in.From, func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error) {
 		reader, writer := io.Pipe()
 		var report audit.Report
@@ -138,15 +134,4 @@ func (a *API) verifyAudit(ctx context.Context, in *api.VerifyAuditRequest) (*lon
 		}
 		writeJSON(w, http.StatusOK, "application/json", report)
 	})
-}
-
-// describeAudit describes the responses of the operations that write them directly.
-func describeAudit(a *API) {
-	document := a.huma.OpenAPI()
-	document.Paths["/v1/audit/export"].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{
-		jsonLines: {Schema: &huma.Schema{Type: huma.TypeString, Description: "One JSON object per line: a header, then the rows."}},
-	}
-	document.Paths["/v1/audit/verify"].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{
-		"application/json": {Schema: document.Components.Schemas.Schema(reflect.TypeFor[audit.Report](), true, "AuditReport")},
-	}
 }

@@ -9,63 +9,50 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
 )
 
-type documentsRequest struct {
-	Kind string `query:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit" doc:"Only documents of this kind; spec is any composition, prompt, task or thin tool"`
+// serveDocuments serves the operations on registered documents and on installed bundles.
+func (a *API) serveDocuments() {
+	serve(a, api.ListDocuments, a.listDocuments)
+	serveAs(a, api.RegisterDocuments, func(ctx context.Context, in *api.RegisterDocumentsRequest) (*callAnswer, error) {
+		return a.callOf(ctx, in.CallHeaders, toolname.CatalogPut, in.Body)
+	})
+	serveAs(a, api.GetDocument, a.getDocument)
+	serveAs(a, api.ChangeDocument, func(ctx context.Context, in *api.ChangeDocumentRequest) (*callAnswer, error) {
+		return a.replaceDocument(ctx, &in.DocumentChange, in.Body.Text)
+	})
+	serveAs(a, api.RemoveDocument, a.removeDocument)
+	serve(a, api.ListVersions, a.listVersions)
+	serve(a, api.CompareVersions, a.compareVersions)
+	serveAs(a, api.RestoreDocument, a.restoreDocument)
+	serve(a, api.ListBundles, a.listBundles)
+	serve(a, api.GetBundle, a.getBundle)
 }
 
-type documentsAnswer struct {
-	Body struct {
-		Documents []protocol.DocumentState `json:"documents"`
-	} `nameHint:"DocumentList"`
-}
-
-func (a *API) listDocuments(ctx context.Context, in *documentsRequest) (*documentsAnswer, error) {
+func (a *API) listDocuments(ctx context.Context, in *api.ListDocumentsRequest) (api.DocumentList, error) {
 	tenant, _ := callerOf(ctx)
 	list, err := a.options.Engine.Documents.Documents(ctx, tenant, in.Kind)
-	var answer documentsAnswer
-	answer.Body.Documents = append([]protocol.DocumentState{}, list...)
-	return &answer, err
-}
-
-// OneDocument names a document in the path.
-type OneDocument struct {
-	Kind string `path:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit" doc:"spec is any composition, prompt, task or thin tool"`
-	Name string `path:"name" names:"{kind}" maxLength:"512"`
-}
-
-type documentRequest struct {
-	OneDocument
-	Version string `query:"version" names:"version" maxLength:"128" doc:"A stored version. Default: the current one"`
+	return api.DocumentList{Documents: list}, err
 }
 
 type documentAnswer struct {
 	ETag string `header:"ETag" doc:"The version in quotes, for If-Match"` //nolint:tagliatelle // the header's own name
-	Body struct {
-		protocol.DocumentState
-		Text string `json:"text" doc:"The document as it was registered; a skill is JSON with all of its files"`
-	} `nameHint:"Document"`
+	Body api.Document
 }
 
-func (a *API) getDocument(ctx context.Context, in *documentRequest) (*documentAnswer, error) {
-	state, err := a.documentState(ctx, in.OneDocument, in.Version)
-	if err != nil {
-		return nil, err
-	}
-	text, err := a.textOf(ctx, state)
-	var answer documentAnswer
-	answer.ETag, answer.Body.DocumentState, answer.Body.Text = etag(state), state, text
-	return &answer, err
+func (a *API) getDocument(ctx context.Context, in *api.GetDocumentRequest) (*documentAnswer, error) {
+	d, err := a.version(ctx, in.DocumentPath, in.Version)
+	return &documentAnswer{etag(d.DocumentState), d}, err
 }
 
 func etag(d protocol.DocumentState) string { return `"` + d.Version + `"` }
 
 // documentState returns a version of a document; an empty version is the current one.
-func (a *API) documentState(ctx context.Context, of OneDocument, version string) (protocol.DocumentState, error) {
+func (a *API) documentState(ctx context.Context, of api.DocumentPath, version string) (protocol.DocumentState, error) {
 	tenant, _ := callerOf(ctx)
 	all, err := a.options.Engine.DocumentVersions(ctx, tenant, of.Kind, of.Name, version)
 	if err != nil {
@@ -83,177 +70,90 @@ func (a *API) documentState(ctx context.Context, of OneDocument, version string)
 	}
 }
 
-func (a *API) textOf(ctx context.Context, d protocol.DocumentState) (string, error) {
+// version returns a version of a document with its text; an empty version is the current one.
+func (a *API) version(ctx context.Context, of api.DocumentPath, version string) (d api.Document, err error) {
+	if d.DocumentState, err = a.documentState(ctx, of, version); err != nil {
+		return d, err
+	}
 	tenant, _ := callerOf(ctx)
-	body, err := a.options.Engine.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
-	return string(body), err
+	text, err := a.options.Engine.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
+	d.Text = string(text)
+	return d, err
 }
 
-type versionsAnswer struct {
-	Body struct {
-		Versions []protocol.DocumentState `json:"versions" doc:"At most 200 versions, newest first: the current one and the latest others"`
-	} `nameHint:"VersionList"`
-}
-
-func (a *API) listVersions(ctx context.Context, in *OneDocument) (*versionsAnswer, error) {
+func (a *API) listVersions(ctx context.Context, in *api.DocumentPath) (api.VersionList, error) {
 	tenant, _ := callerOf(ctx)
 	list, err := a.options.Engine.DocumentVersions(ctx, tenant, in.Kind, in.Name, "")
-	var answer versionsAnswer
-	answer.Body.Versions = append([]protocol.DocumentState{}, list...)
-	return &answer, err
+	return api.VersionList{Versions: list}, err
 }
 
-type differenceRequest struct {
-	OneDocument
-	From string `query:"from" names:"version" required:"true" minLength:"1" maxLength:"128" doc:"The earlier version"`
-	To   string `query:"to" names:"version" maxLength:"128" doc:"The later version. Default: the current one"`
+func (a *API) compareVersions(ctx context.Context, in *api.CompareVersionsRequest) (api.Difference, error) {
+	from, err := a.version(ctx, in.DocumentPath, in.From)
+	if err != nil {
+		return api.Difference{}, err
+	}
+	to, err := a.version(ctx, in.DocumentPath, in.To)
+	_, lines, _ := strings.Cut(preview.Diff(in.Name, from.Text, to.Text), "\n")
+	return api.Difference{From: from.DocumentState, To: to.DocumentState, Difference: lines}, err
 }
 
-type differenceAnswer struct {
-	Body struct {
-		From       protocol.DocumentState `json:"from"`
-		To         protocol.DocumentState `json:"to"`
-		Difference string                 `json:"difference" doc:"A unified diff; empty if the texts are equal"`
-	} `nameHint:"Difference"`
-}
-
-func (a *API) compareDocuments(ctx context.Context, in *differenceRequest) (*differenceAnswer, error) {
-	from, err := a.documentState(ctx, in.OneDocument, in.From)
+func (a *API) restoreDocument(ctx context.Context, in *api.RestoreDocumentRequest) (*callAnswer, error) {
+	old, err := a.version(ctx, in.DocumentPath, in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	to, err := a.documentState(ctx, in.OneDocument, in.To)
-	if err != nil {
-		return nil, err
-	}
-	before, err := a.textOf(ctx, from)
-	if err != nil {
-		return nil, err
-	}
-	after, err := a.textOf(ctx, to)
-	var answer differenceAnswer
-	answer.Body.From, answer.Body.To = from, to
-	_, answer.Body.Difference, _ = strings.Cut(preview.Diff(in.Name, before, after), "\n")
-	return &answer, err
-}
-
-// documentFile is a document in a call of catalog.put.
-type documentFile struct {
-	Path     string     `json:"path" minLength:"1" maxLength:"512" doc:"The file's name, for messages; agents end in .md"`
-	Body     string     `json:"body" minLength:"1" doc:"The whole text of the document"`
-	Replaces *namedFile `json:"replaces,omitempty" doc:"The document and version that this one replaces; without a version, the document must be new"`
-}
-
-// namedFile is a registered document in a call of catalog.put or catalog.remove.
-type namedFile struct {
-	Kind    string `json:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit"`
-	Name    string `json:"name" names:"{kind}" minLength:"1" maxLength:"512"`
-	Version string `json:"version,omitempty" names:"version" maxLength:"128"`
-}
-
-type registerRequest struct {
-	api.CallHeaders
-	Body struct {
-		Documents []documentFile `json:"documents" minItems:"1" maxItems:"100"`
-	} `nameHint:"RegisterDocuments"`
-}
-
-func (a *API) registerDocuments(ctx context.Context, in *registerRequest) (*callAnswer, error) {
-	return a.callOf(ctx, in.CallHeaders, toolname.CatalogPut, in.Body)
-}
-
-// Matched holds the header of requests that change a document.
-type Matched struct {
-	Match string `header:"If-Match" names:"version" maxLength:"500" doc:"The ETag of the document that the client has seen, or * for any"`
-}
-
-type changeRequest struct {
-	OneDocument
-	api.CallHeaders
-	Matched
-	Body struct {
-		Text string `json:"text" minLength:"1" doc:"The whole text of the document"`
-	} `nameHint:"ChangeDocument"`
-}
-
-func (a *API) changeDocument(ctx context.Context, in *changeRequest) (*callAnswer, error) {
-	return a.replaceDocument(ctx, in.OneDocument, in.CallHeaders, in.Matched, in.Body.Text)
-}
-
-type restoreRequest struct {
-	OneDocument
-	api.CallHeaders
-	Matched
-	Body struct {
-		Version string `json:"version" names:"version" minLength:"1" maxLength:"128" doc:"The version that becomes current again"`
-	} `nameHint:"RestoreDocument"`
-}
-
-func (a *API) restoreDocument(ctx context.Context, in *restoreRequest) (*callAnswer, error) {
-	old, err := a.documentState(ctx, in.OneDocument, in.Body.Version)
-	if err != nil {
-		return nil, err
-	}
-	text, err := a.textOf(ctx, old)
-	if err != nil {
-		return nil, err
-	}
-	return a.replaceDocument(ctx, in.OneDocument, in.CallHeaders, in.Matched, text)
+	return a.replaceDocument(ctx, &in.DocumentChange, old.Text)
 }
 
 // replaceDocument makes a text the current version of a document.
-func (a *API) replaceDocument(ctx context.Context, of OneDocument, asked api.CallHeaders, match Matched, text string) (*callAnswer, error) {
-	current, err := a.matched(ctx, of, asked, match)
+func (a *API) replaceDocument(ctx context.Context, in *api.DocumentChange, text string) (*callAnswer, error) {
+	current, err := a.matched(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	ending := cmp.Or(map[string]string{"agent": ".md", "skill": ".json"}[of.Kind], ".yaml")
-	var put registerRequest
-	put.Body.Documents = []documentFile{{Path: of.Name + ending, Body: text, Replaces: &namedFile{Kind: of.Kind, Name: of.Name, Version: current}}}
-	return a.callOf(ctx, asked, toolname.CatalogPut, put.Body)
+	ending := cmp.Or(map[string]string{"agent": ".md", "skill": ".json"}[in.Kind], ".yaml")
+	var put api.RegisterDocumentsRequest
+	put.Body.Documents = []api.DocumentFile{
+		{Path: in.Name + ending, Body: text, Replaces: &api.NamedFile{Kind: in.Kind, Name: in.Name, Version: current}},
+	}
+	return a.callOf(ctx, in.CallHeaders, toolname.CatalogPut, put.Body)
 }
 
-type removeRequest struct {
-	OneDocument
-	api.CallHeaders
-	Matched
-}
-
-func (a *API) removeDocument(ctx context.Context, in *removeRequest) (*callAnswer, error) {
-	current, err := a.matched(ctx, in.OneDocument, in.CallHeaders, in.Matched)
+func (a *API) removeDocument(ctx context.Context, in *api.DocumentChange) (*callAnswer, error) {
+	current, err := a.matched(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	if current == "" {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no such document").WithField("name")
 	}
-	return a.callOf(ctx, in.CallHeaders, toolname.CatalogRemove, struct {
-		Documents []namedFile `json:"documents"`
-	}{[]namedFile{{Kind: in.Kind, Name: in.Name, Version: current}}})
+	return a.callOf(ctx, in.CallHeaders, toolname.CatalogRemove, map[string]any{
+		"documents": []api.NamedFile{{Kind: in.Kind, Name: in.Name, Version: current}},
+	})
 }
 
 // matched returns the version of a document that a request replaces, empty if there is none: the current one, after comparing it with the one
 // that the client has seen. The call that follows compares again when it runs. If an earlier request with the same key has started that call,
 // that call may already have changed the document, and matched returns the version that the client has seen.
-func (a *API) matched(ctx context.Context, of OneDocument, asked api.CallHeaders, match Matched) (string, error) {
-	current, err := a.documentState(ctx, of, "")
+func (a *API) matched(ctx context.Context, in *api.DocumentChange) (string, error) {
+	current, err := a.documentState(ctx, in.DocumentPath, "")
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return "", err
 	}
-	tags := strings.Split(match.Match, ",")
+	tags := strings.Split(in.Match, ",")
 	for i := range tags {
 		tags[i] = strings.TrimSpace(tags[i])
 	}
-	if match.Match == "" && current.Version == "" || current.Version != "" && (slices.Contains(tags, etag(current)) || match.Match == "*") {
+	if in.Match == "" && current.Version == "" || current.Version != "" && (slices.Contains(tags, etag(current)) || in.Match == "*") {
 		return current.Version, nil
 	}
 	if seen := strings.Trim(tags[0], `"`); len(tags) == 1 && (seen == "" || etag(protocol.DocumentState{Version: seen}) == tags[0]) {
-		repeated, err := a.repeated(ctx, asked)
+		repeated, err := a.repeated(ctx, in.CallHeaders)
 		if repeated || err != nil {
 			return seen, err
 		}
 	}
-	if match.Match == "" {
+	if in.Match == "" {
 		return "", failed(http.StatusPreconditionRequired, jig.Errorf(jig.CodeMissingParam, "the document exists: say which version you have seen").
 			WithField("If-Match").WithHint("send the ETag of the document, or * for any version"))
 	}
@@ -272,4 +172,23 @@ func (a *API) repeated(ctx context.Context, asked api.CallHeaders) (bool, error)
 		return false, nil
 	}
 	return err == nil, err
+}
+
+func (a *API) listBundles(ctx context.Context, _ *struct{}) (api.BundleList, error) {
+	tenant, _ := callerOf(ctx)
+	list, err := a.options.Bundles.Bundles(ctx, tenant)
+	return api.BundleList{Bundles: list}, err
+}
+
+func (a *API) getBundle(ctx context.Context, in *api.BundlePath) (bundle.Bundle, error) {
+	tenant, _ := callerOf(ctx)
+	list, err := a.options.Bundles.Bundles(ctx, tenant)
+	if err != nil {
+		return bundle.Bundle{}, err
+	}
+	at := slices.IndexFunc(list, func(b bundle.Bundle) bool { return b.Name == in.Bundle })
+	if at < 0 {
+		return bundle.Bundle{}, jig.Errorf(jig.CodeNotFound, "there is no such bundle").WithField("bundle").WithHint("list the bundles")
+	}
+	return list[at], nil
 }

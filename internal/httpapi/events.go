@@ -36,10 +36,7 @@ const (
 	eventStream = "text/event-stream"
 )
 
-// eventsAnswer writes a page or a stream.
-type eventsAnswer struct{ Body func(ctx huma.Context) }
-
-func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*eventsAnswer, error) {
+func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*written, error) {
 	tenant, _ := callerOf(ctx)
 	session, after := jig.SessionID(tenant, in.Session), in.After
 	if in.Last > 0 {
@@ -57,12 +54,12 @@ func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*eventsAnsw
 		return nil, err
 	}
 	if len(first) == 0 && status.Final() {
-		return &eventsAnswer{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
+		return &written{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
 	}
 	if err := a.roomForStream(ctx); err != nil {
 		return nil, err
 	}
-	return &eventsAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
+	return &written{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		a.serveStream(c, func(ctx context.Context, s *stream) {
 			s.after = after
 			a.stream(ctx, s, tenant, session, pass)
@@ -85,7 +82,7 @@ func (a *API) serveStream(c huma.Context, send func(ctx context.Context, s *stre
 }
 
 // eventsPage answers with a page. If the request says so, it waits for the first event or for text.
-func (a *API) eventsPage(ctx context.Context, tenant string, in *api.EventsRequest, status jig.Status) (*eventsAnswer, error) {
+func (a *API) eventsPage(ctx context.Context, tenant string, in *api.EventsRequest, status jig.Status) (*written, error) {
 	request := protocol.EventsRequest{
 		Tenant: tenant, SessionID: jig.SessionID(tenant, in.Session), After: in.After, Limit: in.Limit, Wait: time.Duration(in.Wait) * time.Second,
 	}
@@ -111,7 +108,7 @@ func (a *API) eventsPage(ctx context.Context, tenant string, in *api.EventsReque
 			page.Position = positionText(found.Draft.End())
 		}
 	}
-	return &eventsAnswer{Body: func(c huma.Context) {
+	return &written{Body: func(c huma.Context) {
 		_, w := humago.Unwrap(c)
 		writeJSON(w, http.StatusOK, "application/json", page)
 	}}, nil

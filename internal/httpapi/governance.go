@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity/credential"
@@ -28,7 +30,8 @@ func (a *API) serveGovernance() {
 	serve(a, api.GetAuditHead, a.getAuditHead)
 	serveAs(a, api.ExportAudit, a.exportAudit)
 	serveAs(a, api.VerifyAudit, a.verifyAudit)
-	describeAudit(a)
+	a.describe(api.ExportAudit.Operation, jsonLines, &huma.Schema{Type: huma.TypeString, Description: "One JSON object per line: a header, then the rows."})
+	describeJSON(a, api.VerifyAudit)
 	read(a, api.GetStatistics)
 	read(a, api.GetUsage)
 }

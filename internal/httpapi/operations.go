@@ -19,7 +19,8 @@ func (a *API) register() {
 	a.serveSessions()
 	a.serveCalls()
 	a.serveApprovals()
-	a.registerCatalog()
+	a.serveTools()
+	a.serveDocuments()
 	a.serveGovernance()
 	a.serveSchedules()
 	a.serveEntities()
@@ -133,19 +134,25 @@ func methods(path *huma.PathItem) map[string]*huma.Operation {
 	}
 }
 
-// describeSent adds the answer of an operation that always answers with server-sent events.
-func describeSent(a *API, path, description string) {
-	a.huma.OpenAPI().Paths[path].Post.Responses[statusText(0)].Content = map[string]*huma.MediaType{
-		eventStream: {Schema: &huma.Schema{Type: huma.TypeString, Description: description}},
+// written is an answer that writes its body itself.
+type written struct{ Body func(ctx huma.Context) }
+
+// describe adds a form of the body of an operation that writes it itself.
+func (a *API) describe(o api.Operation, mediaType string, form *huma.Schema) {
+	answer := methods(a.huma.OpenAPI().Paths[o.Path])[o.Method].Responses[statusText(o.Status)]
+	if answer.Content == nil {
+		answer.Content = map[string]*huma.MediaType{}
 	}
+	answer.Content[mediaType] = &huma.MediaType{Schema: form}
+}
+
+// describeJSON adds the form that the response of an operation has in JSON.
+func describeJSON[Q, R any](a *API, op api.Op[Q, R]) {
+	a.describe(op.Operation, "application/json", a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[R](), true, ""))
 }
 
 // describeStream adds the two forms of the answer of an operation that writes it itself: a page, or a stream of server-sent events.
 func describeStream[Q, R any](a *API, op api.Op[Q, R]) {
-	document := a.huma.OpenAPI()
-	page := document.Components.Schemas.Schema(reflect.TypeFor[R](), true, "")
-	document.Paths[op.Path].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{
-		"application/json": {Schema: page},
-		eventStream:        {Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events. The data of each is an event of the page."}},
-	}
+	describeJSON(a, op)
+	a.describe(op.Operation, eventStream, &huma.Schema{Type: huma.TypeString, Description: "Server-sent events. The data of each is an event of the page."})
 }

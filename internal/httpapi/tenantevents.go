@@ -24,12 +24,12 @@ const (
 	tenantPage = 200
 )
 
-func (a *API) getTenantEvents(ctx context.Context, in *api.TenantEventsRequest) (*eventsAnswer, error) {
+func (a *API) getTenantEvents(ctx context.Context, in *api.TenantEventsRequest) (*written, error) {
 	tenant, _ := callerOf(ctx)
 	after := cmp.Or(in.Last, in.After)
 	if !strings.Contains(in.Accept, eventStream) {
 		page, err := a.tenantEvents(ctx, tenant, after, in.Limit, time.Duration(in.Wait)*time.Second)
-		return &eventsAnswer{Body: func(c huma.Context) {
+		return &written{Body: func(c huma.Context) {
 			_, w := humago.Unwrap(c)
 			writeJSON(w, http.StatusOK, "application/json", page)
 		}}, err
@@ -42,7 +42,7 @@ func (a *API) getTenantEvents(ctx context.Context, in *api.TenantEventsRequest) 
 		return nil, err
 	}
 	after = cmp.Or(after, first.Next)
-	return &eventsAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
+	return &written{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		a.serveStream(c, func(ctx context.Context, s *stream) {
 			s.send("id: " + after + "\nevent: ready\ndata: {}\n\n") // so that a client that never gets an event can continue, too
 			a.streamTenant(ctx, s, tenant, after)

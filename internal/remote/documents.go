@@ -9,15 +9,13 @@ import (
 )
 
 // Catalog lists the tools and the registered documents, like [client.Client.Catalog].
-func (c *Client) Catalog(ctx context.Context, tenant string) (all client.Catalog, err error) {
-	err = c.get(ctx, "/v1/tools", nil, &all)
-	return all, err
+func (c *Client) Catalog(ctx context.Context, tenant string) (client.Catalog, error) {
+	return call(ctx, c, api.ListTools, struct{}{})
 }
 
 // Document returns a registered document, like [client.Client.Document].
 func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
-	var found struct{ Text string }
-	err := c.get(ctx, path("documents", kind, name), nil, &found)
+	found, err := call(ctx, c, api.GetDocument, api.GetDocumentRequest{DocumentPath: api.DocumentPath{Kind: kind, Name: name}})
 	return []byte(found.Text), err
 }
 

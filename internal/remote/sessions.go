@@ -126,6 +126,8 @@ func (c *Client) Answer(ctx context.Context, tenant string, view jig.SessionView
 
 // Artifact returns a whole artifact, like [client.Client.Artifact].
 func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error) {
-	got, err := c.send(ctx, request{method: "GET", path: path("artifacts", id), headers: map[string]string{"Accept": "*/*"}, repeatable: true})
+	r := requestOf(api.GetArtifact.Describe(), api.ArtifactPath{Artifact: id})
+	r.headers["Accept"] = "*/*"
+	got, err := c.send(ctx, r)
 	return got.body, err
 }
