@@ -1,17 +1,15 @@
 package spec
 
 import (
-	"path/filepath"
-	"strings"
-
 	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/jig-run/jig"
-
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/canonical"
 )

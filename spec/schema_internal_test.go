@@ -71,7 +71,7 @@ func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 		reflect.TypeFor[itemHead]():        {Ref: "#/$defs/item"},
 	}})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the kind
+		return nil, err
 	}
 	refine(schema, t)
 	return schema, nil

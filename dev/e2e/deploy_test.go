@@ -80,7 +80,8 @@ func TestDeploying_WhileApprovalsWait(t *testing.T) {
 	current := func(command, build string) {
 		said := newTestEnv(t).stock(strings.Fields(command)[1:]...)
 		busy := func() bool { // the machine is, or the worker does not poll all its queues yet
-			return strings.Contains(said.err, "deadline exceeded") || strings.Contains(said.err, "missing active task queues")
+			return strings.Contains(said.err, "deadline exceeded") || strings.Contains(said.err, "missing active task queues") ||
+				strings.Contains(said.err, "stream terminated")
 		}
 		for said.code != 0 && busy() && t.Context().Err() == nil {
 			said = newTestEnv(t).stock(strings.Fields(command)[1:]...)

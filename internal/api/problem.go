@@ -9,7 +9,7 @@ import (
 )
 
 // Problem is an error as a client sees it: problem details (RFC 9457) with the members of a [jig.Error]. It repeats no value of the request.
-type Problem struct {
+type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Type   string   `json:"type" doc:"Always about:blank; the code says what is wrong"`
 	Title  string   `json:"title" doc:"The text of the HTTP status"`
 	Status int      `json:"status" doc:"The HTTP status"`

@@ -176,7 +176,12 @@ var jsonTypes = [...]struct {
 	name  string
 	kinds kinds
 }{
-	{"null", kindNull}, {"boolean", kindBool}, {"integer", kindInt}, {"number", kindNumber}, {"string", kindString}, {"array", kindList},
+	{"null", kindNull},
+	{"boolean", kindBool},
+	{"integer", kindInt},
+	{"number", kindNumber},
+	{"string", kindString},
+	{"array", kindList},
 	{"object", kindMap},
 }
 

@@ -78,7 +78,9 @@ func serving(t *testing.T, response string) (*Client, *seen) {
 			return
 		}
 		*got = seen{r.Method, r.URL.EscapedPath(), r.URL.Query(), r.Header, string(body)}
-		_, _ = io.WriteString(w, response)
+		if _, err := io.WriteString(w, response); err != nil {
+			t.Error(err)
+		}
 	}))
 	t.Cleanup(server.Close)
 	return &Client{

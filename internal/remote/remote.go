@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -103,12 +102,6 @@ type reply struct {
 	status int
 	header http.Header
 	body   []byte
-}
-
-// get reads an answer.
-func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {
-	_, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query, repeatable: true}, answer)
-	return err
 }
 
 // send makes a request, again and again if that is safe and the server is busy.
@@ -226,15 +219,4 @@ func problemIn(answer *http.Response) error {
 		seconds = 0
 	}
 	return p.Err(time.Duration(seconds) * time.Second)
-}
-
-// path joins the parts of a path, escaped.
-func path(parts ...string) string {
-	var b strings.Builder
-	b.WriteString("/v1")
-	for _, part := range parts {
-		b.WriteByte('/')
-		b.WriteString(url.PathEscape(part))
-	}
-	return b.String()
 }

@@ -38,7 +38,7 @@ func Compile(x spec.Execution) (*Program, error) {
 	if p.Read != nil {
 		program.tool, program.input = p.Read.Tool, c.Document("read.input", p.Read.Input)
 	}
-	return program, first
+	return program, first //nolint:wrapcheck // fault has wrapped it
 }
 
 // Preview computes the preview of a call. read makes the call that the document asks for.
