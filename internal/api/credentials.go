@@ -47,7 +47,7 @@ var GetMe = Op[struct{}, Me]{Operation: Operation{
 }}
 
 // APIKeys lists API keys.
-type APIKeys struct {
+type APIKeys struct { //nolint:revive // these are API keys, whatever the package is called
 	Keys []credential.Credential `json:"api_keys"`
 }
 
@@ -76,7 +76,7 @@ var CreateAPIKey = Op[CreateAPIKeyRequest, credential.CreatedKey]{Operation: Ope
 }}
 
 // APIKeyPath names an API key in the path.
-type APIKeyPath struct {
+type APIKeyPath struct { //nolint:revive // as above
 	Key string `path:"key" names:"key" maxLength:"100" doc:"The id of the key"`
 }
 

@@ -129,3 +129,29 @@ type TranscriptEntry struct {
 	Error    *jig.Error      `json:"error,omitempty"`
 	Child    string          `json:"child_session_id,omitempty"`
 }
+
+// Progress counts the tasks of an extraction, or the entities of an extraction of many.
+type Progress struct {
+	// Done counts tasks that have a value, including one that was kept; for entities, those whose
+	// extraction ended as completed or partial.
+	Done    int `json:"done"`
+	Running int `json:"running"`
+	// Failed also counts tasks, or entities, that were denied, expired or canceled.
+	Failed  int `json:"failed"`
+	Skipped int `json:"skipped"`
+	// Total grows page by page when many entities are filled.
+	Total int `json:"total"`
+}
+
+// ToolReadRequest asks a worker to read with a built-in tool, as a principal. No session is started, and nothing is recorded.
+type ToolReadRequest struct {
+	Tenant    string          `json:"tenant"`
+	Principal jig.Principal   `json:"principal"`
+	Tool      string          `json:"tool"`
+	Input     json.RawMessage `json:"input"`
+}
+
+// ToolReading holds the data that the tool returned, at most 128 KiB.
+type ToolReading struct {
+	Data json.RawMessage `json:"data"`
+}

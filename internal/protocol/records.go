@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -125,4 +127,57 @@ func Counts(c map[jig.CallStatus]int) map[jig.CallStatus]int {
 		all[status] = n
 	}
 	return all
+}
+
+// Whole returns a call's result with all of its data. If the result was truncated, it fetches the artifact with the whole one.
+func (r CallResult) Whole(fetch func(artifact string) ([]byte, error)) (*jig.ToolResult, error) {
+	if r.Result == nil || len(r.Result.Artifacts) == 0 || !cutShort(r.Result.Data) {
+		return r.Result, nil
+	}
+	raw, err := fetch(r.Result.Artifacts[len(r.Result.Artifacts)-1])
+	if err != nil {
+		return r.Result, err
+	}
+	var whole jig.ToolResult
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return r.Result, jig.Errorf(jig.CodeInternal, "reading the whole result: %w", err)
+	}
+	return &whole, nil
+}
+
+// cutShort reports whether data is only a preview of a larger value.
+func cutShort(data json.RawMessage) bool {
+	var p struct {
+		Truncated bool    `json:"truncated"`
+		Size      int     `json:"size"`
+		Preview   *string `json:"preview"`
+	}
+	return json.Unmarshal(data, &p) == nil && p.Truncated && p.Preview != nil && p.Size > 0
+}
+
+// Locate returns the call to answer when a person answers a call of a session: the call itself if it waits, or the only call that waits in
+// the sessions below it. waiting are the calls that wait in the session and below. If several wait below the call, the error is CONFLICT and
+// names them. A call that does not wait at all is returned as it is, without a digest.
+func Locate(waiting []WaitingCall, session, call string) (WaitingCall, error) {
+	var below []WaitingCall
+	for _, w := range waiting {
+		if w.SessionID == session && w.Call == call {
+			return w, nil
+		}
+		if w.Via == call {
+			below = append(below, w)
+		}
+	}
+	switch len(below) {
+	case 0:
+		return WaitingCall{SessionID: session, Call: call}, nil
+	case 1:
+		return below[0], nil
+	}
+	names := make([]string, len(below))
+	for i, w := range below {
+		names[i] = w.SessionID + " " + w.Call
+	}
+	return WaitingCall{}, jig.Errorf(jig.CodeConflict, "%d calls wait below call %s of session %s", len(below), call, session).
+		WithField("call").WithHint(fmt.Sprintf("name one of them: %s", jig.Cut(strings.Join(names, ", "), 1000)))
 }
