@@ -39,7 +39,7 @@ func TestDatabaseOutage_DelaysWorkflows(t *testing.T) {
 	s.OnActivity("Open", mock.Anything, mock.Anything).Return(func(context.Context, activities.OpenInput) (activities.Opened, error) {
 		return activities.Opened{Agent: "solo", Pass: 1, Limits: jig.Limits{}.WithDefaults()}, away()
 	})
-	s.OnActivity("Think", mock.Anything, mock.Anything).Return(activities.Thought{
+	s.OnActivity("Think", mock.Anything, mock.Anything).Run(func(mock.Arguments) { began = s.Now() }).Return(activities.Thought{
 		Calls: 1, Admitted: &activities.Admitted{Calls: []activities.CallRef{local}},
 	}, nil)
 	s.OnActivity("RunLocal", mock.Anything, mock.Anything).Return(func(context.Context, activities.RunLocalInput) ([]activities.Ran, error) {
