@@ -18,8 +18,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Store is what the activities need from the database. Its parts group the methods by subject; a function that needs one part asks for that
-// part. DB in the package internal/store implements all of them and documents each method. Tests embed a Store and replace single methods.
+// Store is what the activities need from the database. Its parts group the methods by subject; a function that needs one of them takes that
+// part alone. DB in the package internal/store implements all of them and documents each method. Tests embed a Store and replace single methods.
 type Store interface {
 	sessionStore
 	passStore

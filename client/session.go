@@ -114,7 +114,7 @@ func (c *Client) resultFromStore(ctx context.Context, tenant, id string, notFoun
 	return result, err
 }
 
-// Answer returns a session's whole answer. If the view has only a part of it, Answer fetches the rest.
+// Answer returns a session's whole answer. It fetches an answer that the view shows only in part.
 func (c *Client) Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error) {
 	if view.AnswerArtifact == "" {
 		return view.Answer, nil

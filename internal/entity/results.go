@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The types below are what the built-in tools for entities return, and what the API returns for them. The tag doc describes a member in the API's
-// document; Summary says in a few words what a tool returned.
+// The built-in tools for entities and the API return the types below. The tag doc describes a member in the OpenAPI document, and Summary says in
+// a few words what a tool returned.
 
 // TypeInfo describes an entity type.
 type TypeInfo struct {
@@ -29,7 +29,7 @@ type TypeList struct {
 // Summary implements tools.Summarizer.
 func (l TypeList) Summary() string { return fmt.Sprintf("%d entity types", len(l.Types)) }
 
-// HitList is what a search found, the best match first.
+// HitList is the result of a search, with the best match first.
 type HitList struct {
 	Hits []Hit `json:"hits" doc:"The best match first"`
 }

@@ -62,19 +62,23 @@ func serveAs[Q, R, O any](a *API, op api.Op[Q, R], do func(ctx context.Context, 
 	add(a, op.Describe(), do)
 }
 
-// noNull replaces the lists of a response that are nil: in JSON, a list of nothing is [].
+// noNull replaces the lists of a response that are nil: in JSON, a list of nothing is []. Bytes, such as those of a [json.RawMessage], are no list.
 func noNull(response any) {
 	value := reflect.ValueOf(response).Elem()
 	if value.Kind() != reflect.Struct {
 		return
 	}
 	for _, field := range reflect.VisibleFields(value.Type()) {
-		if field.Type.Kind() == reflect.Slice && field.IsExported() && !strings.Contains(field.Tag.Get("json"), ",omit") {
+		if isList(field.Type) && field.IsExported() && !strings.Contains(field.Tag.Get("json"), ",omit") {
 			if list := value.FieldByIndex(field.Index); list.IsNil() {
 				list.Set(reflect.MakeSlice(field.Type, 0, 0))
 			}
 		}
 	}
+}
+
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8
 }
 
 // add registers an operation with its function.
