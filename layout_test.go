@@ -64,7 +64,7 @@ func arrows() map[string][]string {
 		// What identity providers say about people. Only the server knows them.
 		"internal/identity/openid": {".", "internal/strictjson"},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
-		"internal/protocol":        {".", "internal/audit", "internal/strictjson"},
+		"internal/protocol":        {".", "internal/audit", "internal/duration", "internal/strictjson"},
 		"internal/approval":        {".", "internal/audit", "internal/duration", "internal/identity", "internal/stored"},
 		"internal/bundle":          {".", "internal/cache"},
 		"internal/chat":            {"."},
@@ -79,7 +79,7 @@ func arrows() map[string][]string {
 
 		// The operations of the API as values, for whoever serves or calls them.
 		"internal/api": {
-			".", "client", "internal/audit", "internal/bundle", "internal/entity", "internal/identity", "internal/identity/credential", "internal/protocol", "internal/tenancy", "internal/toolname",
+			".", "internal/audit", "internal/bundle", "internal/entity", "internal/identity", "internal/identity/credential", "internal/protocol", "internal/tenancy", "internal/toolname",
 		},
 
 		// Documents become values of the domains.
@@ -134,7 +134,7 @@ func arrows() map[string][]string {
 		"internal/telemetry": {".", "internal/chat", "internal/ledger", "internal/setting"},
 		"internal/notify":    {".", "internal/approval", "internal/jsontext", "internal/notify/outbox", "internal/tenancy"},
 		"internal/store": {
-			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
+			".", "internal/api", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
 			"internal/identity", "internal/identity/credential", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/notify/outbox", "internal/plan", "internal/preview", "internal/protocol",
 			"internal/ratelimit",
 			"internal/stored", "internal/suggest",
@@ -151,7 +151,7 @@ func arrows() map[string][]string {
 		"workflows": {".", "activities", "internal/approval", "internal/protocol", "internal/strictjson", "internal/visible"},
 
 		// The client stays light for the programs that use it.
-		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol", "internal/strictjson"},
+		"client": {".", "internal/audit", "internal/cache", "internal/protocol", "internal/strictjson"},
 		"starter": {
 			".", "client", "internal/api", "internal/approval", "internal/argument", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
 			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/strictjson", "internal/suggest", "internal/tenancy",

@@ -2,11 +2,13 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Tests replace these dependencies.
@@ -64,6 +66,12 @@ func VerdictOn(ctx context.Context, tool jig.Tool, outcome jig.ToolResult, numbe
 // Answered is [Answering] for requests that have been decoded.
 func Answered[Q, A any](a *Activities, name string, do func(context.Context, Q) (A, error)) func(context.Context, Q, string) (A, error) {
 	return func(ctx context.Context, request Q, proof string) (A, error) {
-		return Answering(a, name, do)(ctx, Strict[Q]{Value: request}, proof)
+		text, err := json.Marshal(request)
+		if err != nil {
+			return *new(A), err
+		}
+		found, err := Answering(a, protocol.Read[Q, A](name).AnsweredBy(do))(ctx, text, proof)
+		answer, _ := found.(A)
+		return answer, err
 	}
 }

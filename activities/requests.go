@@ -1,117 +1,76 @@
 package activities
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"reflect"
 
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/internal/strictjson"
 )
 
-// Answer answers one of the requests that clients send directly. Package protocol names them.
-type Answer struct {
-	Name string
-	// Activity answers on a worker.
-	Activity any
-	// Here answers in the process of the caller: response points at an answer of the request's type.
-	Here func(ctx context.Context, request, response any) error
-}
-
-// answer returns what answers a request with do.
-func answer[Q, A any](a *Activities, name protocol.Read[Q, A], do func(context.Context, Q) (A, error)) Answer {
-	return Answer{Name: string(name), Activity: Answering(a, string(name), do), Here: func(ctx context.Context, request, response any) error {
-		q, ok := request.(Q)
-		into, fits := response.(*A)
-		if !ok || !fits {
-			return jig.Errorf(jig.CodeInternal, "a request of type %T cannot be answered", request)
-		}
-		found, err := do(ctx, q)
-		if err != nil {
-			return ErrorFrom(err)
-		}
-		*into = found
-		return nil
-	}}
-}
-
-// nothing turns a function without an answer into one for [answer].
+// nothing turns a function without an answer into one for [protocol.Read.AnsweredBy].
 func nothing[Q any](do func(context.Context, Q) error) func(context.Context, Q) (protocol.Nothing, error) {
 	return func(ctx context.Context, request Q) (protocol.Nothing, error) {
 		return protocol.Nothing{}, do(ctx, request)
 	}
 }
 
-// Answers lists what answers the requests of clients.
-func Answers(a *Activities) []Answer {
+// Answers lists what answers the requests that clients send directly. Package protocol names them.
+func Answers(a *Activities) []protocol.Answer {
 	return append(StoreAnswers(a),
-		answer(a, protocol.ReadApprovals, a.ListApprovals),
-		answer(a, protocol.ReadCatalog, a.ListCatalog),
-		answer(a, protocol.WriteArtifact, nothing(a.Upload)),
-		answer(a, protocol.ReadGrants, a.ListGrants),
-		answer(a, protocol.ReadInstallation, a.Installation),
-		answer(a, protocol.ReadPauses, a.ListPauses),
-		answer(a, protocol.ReadAudit, a.ReadAudit),
-		answer(a, protocol.ReadStatistics, a.Statistics),
-		answer(a, protocol.ReadEntity, a.Entity),
-		answer(a, protocol.ReadBacktest, a.Backtest),
-		answer(a, protocol.ReadPolicies, a.ListPolicies),
-		answer(a, protocol.ReadUsage, a.Usage),
-		answer(a, protocol.ReadReview, a.Review),
-		answer(a, protocol.ReadComparison, a.Compare),
-		answer(a, protocol.ReadRuled, a.Ruled),
-		answer(a, protocol.ReadFits, a.GrantFits),
-		answer(a, protocol.ReadVerdict, a.Verdict),
-		answer(a, protocol.ReadCases, a.PolicyCases),
-		answer(a, protocol.ReadWithTool, a.ReadWithTool),
-		answer(a, protocol.CheckStart, nothing(a.CheckStart)),
-		answer(a, protocol.WritePause, a.Pause),
-		answer(a, protocol.WriteOperate, a.OperateSchedule),
-		answer(a, protocol.WriteResume, a.Resume),
+		protocol.ReadApprovals.AnsweredBy(a.ListApprovals),
+		protocol.ReadCatalog.AnsweredBy(a.ListCatalog),
+		protocol.WriteArtifact.AnsweredBy(nothing(a.Upload)),
+		protocol.ReadGrants.AnsweredBy(a.ListGrants),
+		protocol.ReadInstallation.AnsweredBy(a.Installation),
+		protocol.ReadPauses.AnsweredBy(a.ListPauses),
+		protocol.ReadAudit.AnsweredBy(a.ReadAudit),
+		protocol.ReadEntity.AnsweredBy(a.Entity),
+		protocol.ReadBacktest.AnsweredBy(a.Backtest),
+		protocol.ReadPolicies.AnsweredBy(a.ListPolicies),
+		protocol.ReadUsage.AnsweredBy(a.Usage),
+		protocol.ReadReview.AnsweredBy(a.Review),
+		protocol.ReadComparison.AnsweredBy(a.Compare),
+		protocol.ReadRuled.AnsweredBy(a.Ruled),
+		protocol.ReadFits.AnsweredBy(a.GrantFits),
+		protocol.ReadVerdict.AnsweredBy(a.Verdict),
+		protocol.ReadCases.AnsweredBy(a.PolicyCases),
+		protocol.ReadWithTool.AnsweredBy(a.ReadWithTool),
+		protocol.CheckStart.AnsweredBy(nothing(a.CheckStart)),
+		protocol.WritePause.AnsweredBy(a.Pause),
+		protocol.WriteOperate.AnsweredBy(a.OperateSchedule),
+		protocol.WriteResume.AnsweredBy(a.Resume),
 	)
 }
 
 // StoreAnswers lists what answers requests from the store alone. The server answers them itself.
-func StoreAnswers(a *Activities) []Answer {
-	return []Answer{
-		answer(a, protocol.ReadStatus, a.Status),
-		answer(a, protocol.ReadEvents, a.ListEvents),
-		answer(a, protocol.ReadSessions, a.ListSessions),
-		answer(a, protocol.ReadTranscript, a.Transcript),
-		answer(a, protocol.ReadRecord, a.Record),
-		answer(a, protocol.ReadDocuments, a.ListDocuments),
-		answer(a, protocol.ReadArtifact, a.FetchArtifact),
-		answer(a, protocol.ReadCall, a.Show),
-		answer(a, protocol.ReadPending, a.ListPending),
+func StoreAnswers(a *Activities) []protocol.Answer {
+	return append(a.Store.Reads(),
+		protocol.ReadStatus.AnsweredBy(a.Status),
+		protocol.ReadEvents.AnsweredBy(a.ListEvents),
+		protocol.ReadSessions.AnsweredBy(a.ListSessions),
+		protocol.ReadTranscript.AnsweredBy(a.Transcript),
+		protocol.ReadRecord.AnsweredBy(a.Record),
+		protocol.ReadDocuments.AnsweredBy(a.ListDocuments),
+		protocol.ReadArtifact.AnsweredBy(a.FetchArtifact),
+		protocol.ReadCall.AnsweredBy(a.Show),
+		protocol.ReadPending.AnsweredBy(a.ListPending),
+	)
+}
+
+// Answering returns the activity with which a worker answers a request of a client. Beside the request it takes a server's statement about who asks,
+// which a tenant can demand. JSON that internal/strictjson refuses is an error of the activity, because Temporal would run an activity again whose
+// request it cannot decode.
+func Answering(a *Activities, answer protocol.Answer) func(ctx context.Context, request json.RawMessage, proof string) (any, error) {
+	return func(ctx context.Context, request json.RawMessage, proof string) (any, error) {
+		found, err := answer.Encoded(ctx, request, func(ctx context.Context, request any) (context.Context, error) {
+			return a.asking(ctx, answer.Name, request, proof)
+		})
+		return found, temporalError(err)
 	}
-}
-
-// Answering returns an activity that clients start directly, to read or to change something. Beside the request it takes a server's statement about
-// who asks, which a tenant can demand. name is the activity's name.
-func Answering[Q, A any](a *Activities, name string, do func(context.Context, Q) (A, error)) func(context.Context, Strict[Q], string) (A, error) {
-	return func(ctx context.Context, request Strict[Q], proof string) (A, error) {
-		ctx, err := a.asking(ctx, name, request.Value, proof)
-		if err = cmp.Or(request.err, err); err != nil {
-			return *new(A), temporalError(err)
-		}
-		return do(ctx, request.Value)
-	}
-}
-
-// Strict is a request that a client sends to an activity. It refuses what internal/strictjson refuses, when the activity runs: an error of decoding
-// would make Temporal run it again.
-type Strict[Q any] struct {
-	Value Q
-	err   error
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (s *Strict[Q]) UnmarshalJSON(text []byte) error {
-	s.err = strictjson.Unmarshal(text, &s.Value)
-	return nil
 }
 
 // asking returns a context with the server's statement about a request. The error is NOT_PERMITTED if the tenant demands a statement and there

@@ -231,12 +231,6 @@ func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) 
 	return page, nil
 }
 
-// Statistics returns statistics of a tenant's approvals.
-func (a *Activities) Statistics(ctx context.Context, in protocol.StatisticsRequest) (protocol.ApprovalStats, error) {
-	f, err := a.Store.Statistics(ctx, in.Tenant, in.Since)
-	return f, temporalError(err)
-}
-
 // Record returns a call with its result and a piece of its input. A large result is a preview; the result's last artifact is the whole
 // one. The error is NOT_FOUND if the tenant has no such session, or the session no such call.
 func (a *Activities) Record(ctx context.Context, in protocol.RecordRequest) (page protocol.RecordPage, err error) {

@@ -35,13 +35,6 @@ func (r *reviewed) ListPending(_ context.Context, tenant string, f jig.PendingFi
 	return []jig.Pending{{Tenant: tenant, Call: "1.1"}}, "next", nil
 }
 
-func (r *reviewed) Statistics(_ context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
-	if tenant != "acme" {
-		return protocol.ApprovalStats{}, jig.Errorf(jig.CodeUnavailable, "down")
-	}
-	return protocol.ApprovalStats{Since: since}, nil
-}
-
 func (r *reviewed) RecordedCalls(_ context.Context, _ string, since time.Time, cursor string, limit int) ([]ledger.RecordedCall, string, error) {
 	r.since, r.cursor, r.limit = since, cursor, limit
 	return r.calls, "next", nil
@@ -153,14 +146,4 @@ func TestListPending_SelectsForOnePerson(t *testing.T) {
 		}
 		require.Equal(t, want, got, person)
 	}
-}
-
-func TestStatistics_ReturnsTheStoresNumbers(t *testing.T) {
-	t.Parallel()
-	since := time.Unix(1000, 0).UTC()
-	f, err := (&reviewed{}).activities().Statistics(t.Context(), protocol.StatisticsRequest{Tenant: "acme", Since: since})
-	require.NoError(t, err)
-	require.Equal(t, since, f.Since)
-	_, err = (&reviewed{}).activities().Statistics(t.Context(), protocol.StatisticsRequest{Tenant: "other"})
-	require.Equal(t, jig.CodeUnavailable, failed(t, err))
 }

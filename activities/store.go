@@ -155,6 +155,7 @@ type draftStore interface {
 
 // viewStore answers the queries of the command line.
 type viewStore interface {
+	Reads() []protocol.Answer
 	SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error)
 	ListSessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (
 		list []protocol.SessionItem, next string, err error)
@@ -169,7 +170,6 @@ type reviewStore interface {
 	BeginComparison(ctx context.Context, of jig.Pending, now time.Time, before time.Duration) (bool, error)
 	EndComparison(ctx context.Context, of jig.Pending, found protocol.Comparison) error
 	Comparison(ctx context.Context, of jig.Pending, since time.Time) (*protocol.Comparison, error)
-	Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []ledger.RecordedCall, next string, err error)
 }
 

@@ -15,19 +15,10 @@ type GrantsRequest = protocol.GrantsRequest
 // Grants lists a tenant's grants, latest first. Without all, it lists only grants that can be used, not those that are used up, expired or
 // revoked.
 func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Grant, error) {
-	list := []jig.Grant{}
 	request := protocol.GrantsRequest{Tenant: tenant, All: all}
-	for {
-		page, err := ask(ctx, c, protocol.ReadGrants, request)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, page.Grants...)
-		if page.Next == "" || page.Next == request.Cursor {
-			return list, nil
-		}
-		request.Cursor = page.Next
-	}
+	return readAll(ctx, c, protocol.ReadGrants, request, func(r *protocol.GrantsRequest, page protocol.GrantsPage) ([]jig.Grant, bool) {
+		return page.Grants, further(&r.Cursor, page.Next)
+	})
 }
 
 // GrantFits returns the waiting calls that a grant covers and that a principal may decide, oldest first, at most as many as the grant has uses
@@ -110,19 +101,13 @@ func (c *Client) PolicyCases(ctx context.Context, tenant, document string) (prot
 // Policies lists a tenant's policies by name, as the worker that answers has loaded them. If the worker cannot read a policy, its state
 // says why.
 func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
-	list := []jig.PolicyState{}
 	request := protocol.PoliciesRequest{Tenant: tenant}
-	for {
-		page, err := ask(ctx, c, protocol.ReadPolicies, request)
-		if err != nil {
-			return nil, err
+	return readAll(ctx, c, protocol.ReadPolicies, request, func(r *protocol.PoliciesRequest, page protocol.PoliciesPage) ([]jig.PolicyState, bool) {
+		if n := len(page.Policies); n > 0 {
+			r.After = page.Policies[n-1].Name
 		}
-		list = append(list, page.Policies...)
-		if !page.More || len(page.Policies) == 0 {
-			return list, nil
-		}
-		request.After = page.Policies[len(page.Policies)-1].Name
-	}
+		return page.Policies, page.More && len(page.Policies) > 0
+	})
 }
 
 // A request for a tenant's audit chain, and a page of the reply.

@@ -23,6 +23,28 @@ func ask[Q, A any](ctx context.Context, c *Client, read protocol.Read[Q, A], req
 	return answer, err
 }
 
+// readAll reads a list page by page. next returns the items of a page, moves the request to the next page, and reports whether there may be one.
+func readAll[Q, A, T any](ctx context.Context, c *Client, read protocol.Read[Q, A], request Q, next func(r *Q, page A) (items []T, more bool)) ([]T, error) {
+	list := []T{}
+	for {
+		page, err := ask(ctx, c, read, request)
+		if err != nil {
+			return nil, err
+		}
+		items, more := next(&request, page)
+		if list = append(list, items...); !more {
+			return list, nil
+		}
+	}
+}
+
+// further sets the cursor of a request to that of the next page, and reports whether there is one.
+func further(cursor *string, next string) bool {
+	more := next != "" && next != *cursor
+	*cursor = next
+	return more
+}
+
 // ask sends a request to the reader or, if there is none that answers it, to a worker. wait is how long an activity may wait before it
 // answers.
 func (c *Client) ask(ctx context.Context, name string, wait time.Duration, request, answer any) error {
@@ -109,32 +131,14 @@ func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView
 // Approvals lists all calls of a tenant that wait for a person, oldest first. A non-empty session id limits it to that session.
 func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error) {
 	tenant, sessionID = named(tenant, sessionID)
-	list := []jig.Pending{}
 	request := protocol.ApprovalsRequest{Tenant: tenant, SessionID: sessionID}
-	for {
-		page, err := ask(ctx, c, protocol.ReadApprovals, request)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, page.Approvals...)
-		if page.Next == "" || page.Next == request.Cursor {
-			return list, nil
-		}
-		request.Cursor = page.Next
-	}
+	return readAll(ctx, c, protocol.ReadApprovals, request, func(r *protocol.ApprovalsRequest, page protocol.ApprovalList) ([]jig.Pending, bool) {
+		return page.Approvals, further(&r.Cursor, page.Next)
+	})
 }
 
-// Catalog lists the tools that a tenant sees on the worker and the registered documents, all sorted by name. A nil list of names means that
-// the worker is too old to report it.
-type Catalog struct {
-	// Tools are all tools, including the execution specs with a tool's name.
-	Tools  []jig.Tool `json:"tools"`
-	Agents []string   `json:"agents,omitzero"`
-	Skills []string   `json:"skills,omitzero"`
-	// Specs are the other execution specs.
-	Specs       []string `json:"specs,omitzero"`
-	EntityTypes []string `json:"entity_types,omitzero"`
-}
+// Catalog lists the tools that a tenant sees and the registered documents.
+type Catalog = protocol.Catalog
 
 // Catalog asks a worker for its tools and for the registered documents.
 func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
@@ -203,20 +207,13 @@ func (c *Client) readDocument(ctx context.Context, tenant, kind, name, version s
 
 // Documents lists the current documents that a tenant sees, sorted by kind and name. An empty kind means all kinds.
 func (c *Client) Documents(ctx context.Context, tenant, kind string) ([]protocol.DocumentState, error) {
-	list := []protocol.DocumentState{}
 	request := protocol.DocumentsRequest{Tenant: tenant, Kind: kind}
-	for {
-		page, err := ask(ctx, c, protocol.ReadDocuments, request)
-		if err != nil {
-			return nil, err
+	return readAll(ctx, c, protocol.ReadDocuments, request, func(r *protocol.DocumentsRequest, page protocol.DocumentsPage) ([]protocol.DocumentState, bool) {
+		if n := len(page.Documents); n > 0 {
+			r.AfterKind, r.AfterName = page.Documents[n-1].Kind, page.Documents[n-1].Name
 		}
-		list = append(list, page.Documents...)
-		if !page.More || len(page.Documents) == 0 {
-			return list, nil
-		}
-		last := page.Documents[len(page.Documents)-1]
-		request.AfterKind, request.AfterName = last.Kind, last.Name
-	}
+		return page.Documents, page.More && len(page.Documents) > 0
+	})
 }
 
 // DocumentVersions lists at most 200 stored versions of a document, the latest first: the current one and the latest others. With a version, it

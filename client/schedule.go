@@ -98,7 +98,7 @@ func (o ScheduleOptions) Check() error {
 	if err := o.checkWhat(); err != nil {
 		return err
 	}
-	if err := o.When.check(); err != nil {
+	if err := o.When.Check(); err != nil {
 		return err
 	}
 	switch {
@@ -107,7 +107,7 @@ func (o ScheduleOptions) Check() error {
 	case o.Limit < 0:
 		return jig.Errorf(jig.CodeInvalidInput, "%d is not a valid number of runs", o.Limit).WithField("limit")
 	}
-	_, err := o.Overlap.policy()
+	_, err := overlapPolicy(o.Overlap)
 	return err
 }
 
@@ -184,7 +184,7 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 	if err := o.Check(); err != nil {
 		return Schedule{}, err
 	}
-	overlap, err := o.Overlap.policy()
+	overlap, err := overlapPolicy(o.Overlap)
 	if err != nil {
 		return Schedule{}, err
 	}
@@ -205,7 +205,7 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 		attributes = append(attributes, sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(what.Agent))
 	}
 	options := sdk.ScheduleOptions{
-		ID: tenantPrefix(o.Tenant) + o.Name, Spec: o.When.spec(), Action: action, Overlap: overlap, CatchupWindow: o.CatchUp,
+		ID: tenantPrefix(o.Tenant) + o.Name, Spec: scheduleSpec(o.When), Action: action, Overlap: overlap, CatchupWindow: o.CatchUp,
 		Paused: o.Paused, Note: o.Note, RemainingActions: o.Limit, Memo: map[string]any{scheduleMemo: what},
 		TypedSearchAttributes: sdktemporal.NewSearchAttributes(attributes...),
 	}
@@ -358,7 +358,7 @@ func notCreated(o ScheduleOptions, err error) error {
 	}
 	var argument *serviceerror.InvalidArgument
 	if errors.As(err, &argument) {
-		if e := o.When.complaint(argument.Message); e != nil {
+		if e := complaint(o.When, argument.Message); e != nil {
 			e.Cause = err
 			return e
 		}

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,66 +22,6 @@ const (
 	// statusAtOnce bounds how many sessions' statuses are read at the same time.
 	statusAtOnce = 8
 )
-
-// Schedule is the current state of a schedule. A list leaves out the fields marked below; [Client.Schedule] fills in all of them.
-type Schedule struct {
-	Name string `json:"name"`
-	// Agent or Tool names what the schedule starts; Task is the agent's task (in a list only its beginning).
-	Agent string `json:"agent,omitempty"`
-	Tool  string `json:"tool,omitempty"`
-	Task  string `json:"task,omitempty"`
-	// Model, Input, Pairs and Principal are passed to each run; not in a list.
-	Model     string            `json:"model,omitempty"`
-	Input     json.RawMessage   `json:"input,omitempty"`
-	Pairs     map[string]string `json:"pairs,omitempty"`
-	Principal string            `json:"principal,omitempty"`
-	// Maker is who made the credential with which the schedule was created, for its principal, and Credential names it if it is an API key:
-	// api_key:<id>. The schedule ends with them. Not in a list.
-	Maker      string `json:"maker,omitempty"`
-	Credential string `json:"credential,omitempty"`
-	// When describes the timetable in one line. The fields of Timetable are its parts.
-	When string `json:"when"`
-	Timetable
-	// Overlap and CatchUp are the schedule's policies; not in a list.
-	Overlap Overlap `json:"overlap,omitempty"`
-	CatchUp Span    `json:"catch_up,omitzero"`
-	Paused  bool    `json:"paused"`
-	Note    string  `json:"note,omitempty"`
-	// Remaining is how many starts are left; nil if there is no limit; not in a list.
-	Remaining *int `json:"remaining,omitempty"`
-	// Next lists the coming start times, soonest first: up to 5 in a list, otherwise up to 10.
-	Next []time.Time `json:"next"`
-	// Last is the latest session; nil before the first.
-	Last *ScheduledSession `json:"last,omitempty"`
-	// Recent are the latest 10 sessions and Running those that have not ended, both oldest first; not in a list.
-	Recent  []ScheduledSession `json:"recent,omitempty"`
-	Running []ScheduledSession `json:"running,omitempty"`
-	// Counts and CreatedAt are not in a list.
-	Counts    *ScheduleCounts `json:"counts,omitempty"`
-	CreatedAt time.Time       `json:"created_at,omitzero"`
-}
-
-// ScheduledSession is a session that a schedule started.
-type ScheduledSession struct {
-	SessionID string `json:"session_id"`
-	// DueAt is the scheduled time, including jitter, and StartedAt the time of the actual start; zero if the server no longer knows.
-	DueAt     time.Time `json:"due_at,omitzero"`
-	StartedAt time.Time `json:"started_at,omitzero"`
-	// Status is empty if Temporal has forgotten the session because its retention time is over.
-	Status jig.Status `json:"status,omitempty"`
-
-	open bool
-}
-
-// ScheduleCounts count what happened at the schedule's times so far.
-type ScheduleCounts struct {
-	// Started counts sessions, including those started by [Client.TriggerSchedule].
-	Started int `json:"started"`
-	// Skipped counts times at which nothing was started because a session was still running.
-	Skipped int `json:"skipped"`
-	// Missed counts times that passed while the server was down and were too old to catch up on.
-	Missed int `json:"missed"`
-}
 
 // Schedules lists a tenant's schedules by name. A list may lag a second or so behind a change.
 func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, error) {
@@ -120,7 +59,8 @@ func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, erro
 			last = append(last, list[i].Last)
 		}
 	}
-	return list, c.fillStatus(ctx, last)
+	_, err = c.fillStatus(ctx, last)
+	return list, err
 }
 
 func listed(name string, entry *sdk.ScheduleListEntry) Schedule {
@@ -168,25 +108,22 @@ func (c *Client) Schedule(ctx context.Context, tenant, name string) (Schedule, e
 	}
 	s := described(name, d)
 	s.Recent = recentSessions(d.Info.RecentActions)
-	all := make([]*ScheduledSession, 0, len(s.Recent))
+	var all []*ScheduledSession
+	for _, run := range d.Info.RunningWorkflows {
+		if !slices.ContainsFunc(s.Recent, func(r ScheduledSession) bool { return r.SessionID == run.WorkflowID }) { // older than the latest ten
+			all = append(all, &ScheduledSession{SessionID: run.WorkflowID})
+		}
+	}
 	for i := range s.Recent {
 		all = append(all, &s.Recent[i])
 	}
-	var others []ScheduledSession // running sessions that are older than the latest ten
-	for _, run := range d.Info.RunningWorkflows {
-		if !slices.ContainsFunc(s.Recent, func(r ScheduledSession) bool { return r.SessionID == run.WorkflowID }) {
-			others = append(others, ScheduledSession{SessionID: run.WorkflowID})
-		}
-	}
-	for i := range others {
-		all = append(all, &others[i])
-	}
-	if err := c.fillStatus(ctx, all); err != nil {
+	open, err := c.fillStatus(ctx, all)
+	if err != nil {
 		return Schedule{}, err
 	}
-	for _, session := range slices.Concat(others, s.Recent) {
-		if session.open {
-			s.Running = append(s.Running, session)
+	for i, session := range all {
+		if open[i] {
+			s.Running = append(s.Running, *session)
 		}
 	}
 	if n := len(s.Recent); n > 0 {
@@ -221,7 +158,7 @@ func described(name string, d *sdk.ScheduleDescription) Schedule {
 			s.Remaining = &state.RemainingActions
 		}
 	}
-	s.readAction(d)
+	readAction(&s, d)
 	return s
 }
 
@@ -252,7 +189,7 @@ func actionOf(d *sdk.ScheduleDescription) (call *protocol.CallInput, start *prot
 }
 
 // readAction fills in what a schedule starts.
-func (s *Schedule) readAction(d *sdk.ScheduleDescription) {
+func readAction(s *Schedule, d *sdk.ScheduleDescription) {
 	call, start := actionOf(d)
 	switch {
 	case call != nil:
@@ -275,9 +212,14 @@ func recentSessions(actions []sdk.ScheduleActionResult) []ScheduledSession {
 	return list
 }
 
-// fillStatus reads the statuses of sessions from Temporal, a few at a time.
-func (c *Client) fillStatus(ctx context.Context, sessions []*ScheduledSession) error {
-	return few(len(sessions), func(i int) error { return c.scheduledStatus(ctx, sessions[i]) })
+// fillStatus reads the statuses of sessions from Temporal, a few at a time. open says which of them have not ended.
+func (c *Client) fillStatus(ctx context.Context, sessions []*ScheduledSession) (open []bool, err error) {
+	open = make([]bool, len(sessions))
+	err = few(len(sessions), func(i int) (err error) {
+		open[i], err = c.scheduledStatus(ctx, sessions[i])
+		return err
+	})
+	return open, err
 }
 
 // few calls do for 0 to n-1, a few at a time, and returns the first error in that order.
@@ -296,8 +238,8 @@ func few(n int, do func(i int) error) error {
 	return cmp.Or(errs...) //nolint:wrapcheck // it is an error of do
 }
 
-func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession) error {
-	return translate(c.repeat(ctx, func(ctx context.Context) error {
+func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession) (open bool, err error) {
+	err = translate(c.repeat(ctx, func(ctx context.Context) error {
 		answer, err := c.temporal.DescribeWorkflowExecution(ctx, session.SessionID, "")
 		if isNotFound(translate(err)) {
 			return nil
@@ -307,10 +249,11 @@ func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession)
 		}
 		info := answer.GetWorkflowExecutionInfo()
 		said, _ := keyword(info.GetSearchAttributes().GetIndexedFields(), protocol.AttrStatus)
-		session.open = live(info.GetStatus())
+		open = live(info.GetStatus())
 		session.Status = sessionStatus(info.GetStatus(), jig.Status(said))
 		return nil
 	}, busy))
+	return open, err
 }
 
 // sessionStatus combines the status of the workflow with the status that the session reported last. A session whose workflow was ended

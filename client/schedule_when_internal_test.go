@@ -48,9 +48,9 @@ func TestCalendars_AreWrittenAsCronLines(t *testing.T) {
 		"0 7 * * 1-5 # work days": {Second: on, Minute: on, Hour: ranges(7, 0, 0), DayOfMonth: anyDay, Month: anyMonth, DayOfWeek: ranges(1, 5, 0), Comment: "work days"},
 	} {
 		require.Equal(t, want, cronLine(c))
-		require.NoError(t, checkCron(want))
+		require.NoError(t, Timetable{Cron: []string{want}}.Check())
 	}
-	require.NoError(t, checkCron("@daily"))
+	require.NoError(t, Timetable{Cron: []string{"@daily"}}.Check())
 }
 
 func TestTimetable_RoundTrips(t *testing.T) {
@@ -64,8 +64,8 @@ func TestTimetable_RoundTrips(t *testing.T) {
 		"@daily UTC": {Cron: []string{"@daily # each night"}},
 		"every 24h":  {Every: Span(24 * time.Hour)},
 	} {
-		require.NoError(t, w.check())
-		spec := w.spec()
+		require.NoError(t, w.Check())
+		spec := scheduleSpec(w)
 		back, text := timetable(&spec)
 		require.Equal(t, want, text)
 		require.Equal(t, w, back)
@@ -85,12 +85,12 @@ func TestOverlaps_AreTemporalsPolicies(t *testing.T) {
 		enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL: OverlapBufferAll, enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER: OverlapCancelOther,
 		enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER: OverlapTerminateOther, enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL: OverlapAllowAll,
 	} {
-		got, err := o.policy()
+		got, err := overlapPolicy(o)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		require.Equal(t, o, overlapOf(want))
 	}
 	require.Equal(t, OverlapSkip, overlapOf(enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED))
-	_, err := Overlap("never").policy()
+	_, err := overlapPolicy(Overlap("never"))
 	require.ErrorContains(t, err, "it can be skip, buffer_one, buffer_all, cancel_other, terminate_other, allow_all")
 }

@@ -159,10 +159,7 @@ func (o *options) startServer(ctx context.Context, r *running, logger *slog.Logg
 	settings.DevLogin = settings.PublicURL == "" && !settings.BehindProxy
 	began := time.Now()
 	o.progress("starting the server", 0)
-	r.key, _, err = server.ReplaceAPIKey(ctx, settings, logger, credential.Credential{
-		Tenant: jig.DefaultTenant, Name: "jig-dev", Principal: "dev", Scopes: credential.Scopes(),
-	})
-	if err == nil {
+	if r.key, err = newKey(ctx, settings, logger); err == nil {
 		r.server, err = server.Start(ctx, settings, logger)
 	}
 	if err != nil {
@@ -170,6 +167,26 @@ func (o *options) startServer(ctx context.Context, r *running, logger *slog.Logg
 	}
 	o.progress("starting the server", time.Since(began))
 	return nil
+}
+
+// newKey makes the API key of the development server, and revokes those of earlier starts.
+func newKey(ctx context.Context, settings server.Settings, logger *slog.Logger) (string, error) {
+	const name = "jig-dev"
+	old, err := server.APIKeys(ctx, settings, logger, jig.DefaultTenant)
+	if err != nil {
+		return "", err
+	}
+	for _, k := range old {
+		if k.Name == name && k.RevokedAt == nil {
+			if err := server.RevokeAPIKey(ctx, settings, logger, k.Tenant, k.ID); err != nil {
+				return "", err
+			}
+		}
+	}
+	text, _, err := server.CreateAPIKey(ctx, settings, logger, credential.Credential{
+		Tenant: jig.DefaultTenant, Name: name, Principal: "dev", Scopes: credential.Scopes(),
+	})
+	return text, err
 }
 
 func (o *options) startWorker(ctx context.Context, r *running, logger *slog.Logger) error {

@@ -15,10 +15,12 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/metrics"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/internal/tenancy/current"
@@ -226,4 +228,69 @@ func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB,
 		return nil, err
 	}
 	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
+}
+
+// reads answers requests that read, by name, with the functions with which workers answer them. It neither writes nor asks Temporal.
+type reads map[string]func(ctx context.Context, request, answer any) error
+
+func newReads(db *store.DB, logger *slog.Logger) reads {
+	a := activities.New(activities.Deps{Store: db, Logger: logger})
+	answers := reads{}
+	for _, answer := range activities.StoreAnswers(a) {
+		answers[answer.Name] = answer.Here
+	}
+	return answers
+}
+
+// Read implements [client.Reader].
+func (r reads) Read(ctx context.Context, name string, request, answer any) (bool, error) {
+	read, ok := r[name]
+	if pending, lists := request.(protocol.PendingRequest); !ok || lists && pending.Filter.For != "" { // workers know the groups of people
+		return false, nil
+	}
+	if err := read(ctx, request, answer); err != nil {
+		return true, activities.ErrorFrom(err)
+	}
+	return true, nil
+}
+
+// certificateAge is how long a certificate is used before its files are read again.
+const certificateAge = time.Minute
+
+// certificate is the server's certificate with its key. It rereads the files from time to time, so that a renewed certificate takes effect without a
+// restart.
+type certificate struct {
+	file, keyFile string
+	logger        *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	readAt  time.Time
+}
+
+// loadCertificate reads a certificate and its key from PEM files. It returns an error if they cannot be used.
+func loadCertificate(file, keyFile string, logger *slog.Logger) (*certificate, error) {
+	pair, err := tls.LoadX509KeyPair(file, keyFile)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the certificate cannot be used: %w", err).WithField(EnvTLSCert)
+	}
+	return &certificate{file: file, keyFile: keyFile, logger: logger, current: &pair, readAt: time.Now()}, nil
+}
+
+// forHandshake implements GetCertificate of [tls.Config]. While the files cannot be used, for example because only one of them has been replaced, it
+// returns the previous certificate.
+func (c *certificate) forHandshake(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.readAt) < certificateAge {
+		return c.current, nil
+	}
+	c.readAt = time.Now()
+	pair, err := tls.LoadX509KeyPair(c.file, c.keyFile)
+	if err != nil {
+		c.logger.WarnContext(hello.Context(), "the certificate cannot be reread; using the previous one", slog.Any("error", err))
+		return c.current, nil
+	}
+	c.current = &pair
+	return c.current, nil
 }

@@ -124,16 +124,10 @@ JSON output: {"approvals": […], "next_cursor"?}.`,
 	return cmd
 }
 
-// pendingReport is the JSON output of `approvals`.
-type pendingReport struct {
-	Approvals []jig.Pending `json:"approvals"`
-	Next      string        `json:"next_cursor,omitempty"`
-}
-
 // printPending prints a page of calls that wait: those of a session and of its children, or those of all sessions.
 func (a *app) printPending(ctx context.Context, e engine, session string, page client.PendingPage) error {
 	if a.json() {
-		return a.printJSON(pendingReport{Approvals: append([]jig.Pending{}, page.Approvals...), Next: page.Next})
+		return a.printJSON(client.PendingPage{Approvals: append([]jig.Pending{}, page.Approvals...), Next: page.Next})
 	}
 	if len(page.Approvals) == 0 {
 		a.say("no call is waiting")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/suggest"
@@ -116,13 +117,8 @@ the tenant has changed itself stay. Removing always needs a person's approval.`,
 	return cmd
 }
 
-// bundleList is the output of the tool that lists bundles.
-type bundleList struct {
-	Bundles []bundle.Bundle `json:"bundles"`
-}
-
 // bundles calls use with the tenant's bundles. If the call that lists them does not succeed, it prints the result as for any other call.
-func (a *app) bundles(cmd *cobra.Command, use func(engine, bundleList) error) error {
+func (a *app) bundles(cmd *cobra.Command, use func(engine, api.BundleList) error) error {
 	ctx := cmd.Context()
 	return a.with(ctx, func(e engine) error {
 		call := client.CallInput{Tenant: a.flags.tenant, Tool: toolname.BundleList, Principal: a.principal(), Source: jig.SourceCLI, Input: json.RawMessage(`{}`)}
@@ -142,7 +138,7 @@ func (a *app) bundles(cmd *cobra.Command, use func(engine, bundleList) error) er
 		if err != nil {
 			return err
 		}
-		list := bundleList{Bundles: []bundle.Bundle{}}
+		list := api.BundleList{Bundles: []bundle.Bundle{}}
 		if err := json.Unmarshal(whole.Data, &list); err != nil {
 			return jig.Errorf(jig.CodeInternal, "reading the list of bundles: %w", err)
 		}
@@ -160,7 +156,7 @@ func (a *app) bundleListCommand() *cobra.Command {
   jig bundle list --output json | jq -r '.bundles[].name'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.bundles(cmd, func(_ engine, list bundleList) error {
+			return a.bundles(cmd, func(_ engine, list api.BundleList) error {
 				if a.json() {
 					return a.printJSON(list)
 				}
@@ -190,7 +186,7 @@ prompts, tasks and thin tools have the kind spec, under which they are stored, b
 		Example: `  jig bundle show my-bundle`,
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.bundles(cmd, func(e engine, list bundleList) error {
+			return a.bundles(cmd, func(e engine, list api.BundleList) error {
 				names := make([]string, len(list.Bundles))
 				for i, b := range list.Bundles {
 					if b.Name == args[0] {

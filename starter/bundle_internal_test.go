@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/bundle"
 )
 
@@ -123,7 +124,7 @@ func TestCatalogRemove_WaitsForAPerson(t *testing.T) {
 func TestBundle_ListsAndShows(t *testing.T) {
 	t.Parallel()
 	installed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	data, err := json.Marshal(bundleList{Bundles: []bundle.Bundle{{
+	data, err := json.Marshal(api.BundleList{Bundles: []bundle.Bundle{{
 		Manifest: bundle.Manifest{Name: "notes", Version: "1.2.0", Title: "Notes"}, Hash: "abc", InstalledAt: installed, InstalledBy: "ana",
 		Documents: []bundle.DocumentVersion{{Kind: "entity_type", Name: "note", Version: "v1"}, {Kind: "spec", Name: "notes.take", Version: "v2"}},
 	}}})

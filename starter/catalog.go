@@ -179,7 +179,7 @@ func (a *app) printCatalog(c client.Catalog) error {
 		}
 		rows = append(rows, []string{"  " + t.Name, string(t.Permission), runs, oneLine(first, 80)})
 	}
-	counts := []string{toolsInWords(len(c.Tools), documents)}
+	counts := []string{toolCounts(len(c.Tools), documents)}
 	for _, section := range []struct {
 		one, many string
 		names     []string
@@ -203,8 +203,8 @@ func (a *app) printCatalog(c client.Catalog) error {
 	return nil
 }
 
-// toolsInWords counts tools, and those among them that are documents by kind: "40 tools (2 compositions, 1 thin tool)".
-func toolsInWords(tools int, documents map[spec.Kind]int) string {
+// toolCounts counts tools, and those among them that are documents by kind: "40 tools (2 compositions, 1 thin tool)".
+func toolCounts(tools int, documents map[spec.Kind]int) string {
 	text := plural(tools, "tool", "tools")
 	var parts []string
 	for kind, n := range documents {

@@ -25,7 +25,6 @@ type sessions interface {
 	Message(ctx context.Context, tenant, id, text, by string) error
 	Event(ctx context.Context, tenant, id string, e client.Event) error
 	CancelBecause(ctx context.Context, tenant, id, reason, by string) error
-	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionList, error)
 }
 
 // calls runs single tool calls.
@@ -52,7 +51,6 @@ type operations interface {
 	GrantFits(ctx context.Context, tenant, grant, principal string) ([]jig.Pending, error)
 	Pause(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
 	Resume(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
-	Pauses(ctx context.Context, tenant string) (client.PauseResult, error)
 	Installation(ctx context.Context, tenant string) (string, error)
 }
 
@@ -61,8 +59,6 @@ type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
 	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
-	Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
-	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error
 }
@@ -73,7 +69,6 @@ type readings interface {
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
 	SessionResult(ctx context.Context, tenant, id string) (protocol.SessionResult, error)
 	Record(ctx context.Context, tenant, session, call string) (protocol.CallRecord, error)
-	Transcript(ctx context.Context, tenant, id, cursor string) (protocol.Transcript, error)
 	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
 	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
@@ -82,7 +77,7 @@ type readings interface {
 
 // engine is the part of the client that the commands use, grouped by subject.
 type engine struct {
-	// Asker makes plain reads; see [api.Ask].
+	// Asker makes plain reads; see [ask].
 	api.Asker
 	sessions
 	calls
@@ -94,6 +89,12 @@ type engine struct {
 	audits
 	// Close closes the connection.
 	Close func()
+}
+
+// ask makes a plain read in the user's tenant. Ids of sessions in the request may lack the tenant's prefix.
+func ask[Request, Response any](ctx context.Context, a *app, e engine, op api.Op[Request, Response], in Request) (Response, error) {
+	api.Bind(&in, a.flags.tenant, a.principal())
+	return api.Ask(ctx, e, op, in)
 }
 
 // dial connects to the real engine. If nothing answers, its error says where the address came from.

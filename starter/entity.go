@@ -176,8 +176,8 @@ type taskData struct {
 	Error    *jig.Error `json:"error"`
 }
 
-// taskWords summarizes a task or entity event: which task, of which entity, and why. It returns "" for all other events.
-func taskWords(e jig.Event) string {
+// taskSummary summarizes a task or entity event: which task, of which entity, and why. It returns "" for all other events.
+func taskSummary(e jig.Event) string {
 	var d taskData
 	if json.Unmarshal(e.Data, &d) != nil || d.EntityID == "" {
 		return ""

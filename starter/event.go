@@ -236,7 +236,7 @@ func (d eventData) words(e jig.Event) string {
 	if d.Error != nil {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
-	text := cmp.Or(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent, d.Title)
+	text := cmp.Or(approvalSummary(e), taskSummary(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent, d.Title)
 	if e.Type == jig.EventModelWaiting {
 		text += "; asked again at " + d.Next.Local().Format(time.TimeOnly)
 	}
@@ -264,8 +264,8 @@ func (d eventData) proofWord() string {
 	return ""
 }
 
-// approvalWords summarizes an approval, question or grant event. It returns "" for all other events.
-func approvalWords(e jig.Event) string {
+// approvalSummary summarizes an approval, question or grant event. It returns "" for all other events.
+func approvalSummary(e jig.Event) string {
 	var d approvalData
 	if json.Unmarshal(e.Data, &d) != nil {
 		return ""
@@ -283,7 +283,7 @@ func approvalWords(e jig.Event) string {
 			return "now also " + d.Approvers.String()
 		}
 	case jig.EventToolEdited, jig.EventToolApproved:
-		return d.editWords()
+		return d.editSummary()
 	case jig.EventToolAsked:
 		if d.Question != nil {
 			return d.Question.Text
@@ -303,23 +303,23 @@ func approvalWords(e jig.Event) string {
 		}
 		return strings.TrimSpace(strings.TrimPrefix(w.String(), " waits"))
 	case jig.EventToolPaused, jig.EventSessionPaused:
-		return d.pauseWords()
+		return d.pauseSummary()
 	case jig.EventGrantUsed:
 		return fmt.Sprintf("%s: %d of %s", d.Grant, d.Used, plural(d.MaxUses, "call", "calls"))
 	}
 	return ""
 }
 
-// pauseWords says what is paused, and why, if the event names what.
-func (d approvalData) pauseWords() string {
+// pauseSummary says what is paused, and why, if the event names what.
+func (d approvalData) pauseSummary() string {
 	if d.Scope == "" {
 		return ""
 	}
 	return strings.TrimSuffix(strings.TrimSpace(d.Scope+" "+d.Target)+": "+d.Reason, ": ")
 }
 
-// editWords describes how a call was changed, which approvals are still missing, and which grant covered the call.
-func (d approvalData) editWords() string {
+// editSummary describes how a call was changed, which approvals are still missing, and which grant covered the call.
+func (d approvalData) editSummary() string {
 	var parts []string
 	if d.Edited != nil {
 		parts = append(parts, "changed to "+string(d.Edited.After))

@@ -251,28 +251,46 @@ func (f *fake) Resume(_ context.Context, request client.PauseRequest) (client.Pa
 	return f.pauses, f.err
 }
 
-func (f *fake) Pauses(context.Context, string) (client.PauseResult, error) { return f.pauses, f.err }
-
 func (f *fake) Installation(context.Context, string) (string, error) { return "ins_fake", f.err }
 
 func (f *fake) SessionResult(context.Context, string, string) (protocol.SessionResult, error) {
 	return f.outcome, f.err
 }
 
-// Sessions returns the page whose number is the cursor.
-func (f *fake) Sessions(_ context.Context, _ string, filter protocol.SessionFilter, cursor string, _ int) (protocol.SessionList, error) {
-	f.filters = append(f.filters, filter)
-	if n := len(cursor); n < len(f.sessionPages) {
-		return f.sessionPages[n], f.err
+// Ask answers plain reads. The number of a page is the length of its cursor.
+func (f *fake) Ask(_ context.Context, _ string, request, response any) error {
+	switch r := request.(type) {
+	case protocol.SessionsRequest:
+		f.filters = append(f.filters, r.SessionFilter)
+		return put(response, page(f.sessionPages, r.Cursor), f.err)
+	case protocol.TranscriptRequest:
+		return put(response, page(f.transcripts, r.Cursor), f.err)
+	case protocol.PausesRequest:
+		return put(response, protocol.PauseList{Pauses: f.pauses.Pauses}, f.err)
+	case protocol.StatisticsRequest:
+		f.since = r.Since
+		return put(response, f.statistics, f.failing)
+	case protocol.UsageRequest:
+		f.asked = r
+		return put(response, f.usage, f.failing)
 	}
-	return protocol.SessionList{}, f.err
+	return jig.Errorf(jig.CodeInternal, "the fake has no answer to %T", request)
 }
 
-func (f *fake) Transcript(_ context.Context, _, _, cursor string) (protocol.Transcript, error) {
-	if n := len(cursor); n < len(f.transcripts) {
-		return f.transcripts[n], f.err
+// put sets a response.
+func put[T any](response any, value T, err error) error {
+	if into, ok := response.(*T); ok {
+		*into = value
 	}
-	return protocol.Transcript{}, f.err
+	return err
+}
+
+// page returns the page with a cursor, or an empty one.
+func page[T any](pages []T, cursor string) (none T) {
+	if n := len(cursor); n < len(pages) {
+		return pages[n]
+	}
+	return none
 }
 
 func (f *fake) Record(context.Context, string, string, string) (protocol.CallRecord, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/jsontext"
@@ -140,7 +141,7 @@ JSON output: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "use
 			if err != nil {
 				return err
 			}
-			return a.output(map[string][]jig.Grant{"grants": append([]jig.Grant{}, list...)}, func() error { return a.printGrants(list, time.Now()) })
+			return a.output(api.GrantList{Grants: append([]jig.Grant{}, list...)}, func() error { return a.printGrants(list, time.Now()) })
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include those that are used up, expired or revoked")

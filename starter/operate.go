@@ -10,7 +10,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -203,7 +205,7 @@ func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
 }
 
 func (a *app) printPausing(request client.PauseRequest, action string, result client.PauseResult) error {
-	subject := subjectWords(jig.Pause{Scope: request.Scope, Target: request.Target})
+	subject := subjectText(jig.Pause{Scope: request.Scope, Target: request.Target})
 	line := "paused " + subject + "; calls that have not started will wait"
 	switch {
 	case action == token.ActionResume && result.Changed:
@@ -224,12 +226,12 @@ func (a *app) printPausing(request client.PauseRequest, action string, result cl
 
 func (a *app) listPauses(cmd *cobra.Command) error {
 	return a.with(cmd.Context(), func(e engine) error {
-		result, err := e.Pauses(cmd.Context(), a.flags.tenant)
+		result, err := ask(cmd.Context(), a, e, api.ListPauses, protocol.PausesRequest{})
 		if err != nil {
 			return err
 		}
 		if a.json() {
-			return a.printJSON(map[string][]jig.Pause{"pauses": append([]jig.Pause{}, result.Pauses...)})
+			return a.printJSON(protocol.PauseList{Pauses: append([]jig.Pause{}, result.Pauses...)})
 		}
 		if len(result.Pauses) == 0 {
 			a.say("nothing is held back")
@@ -241,8 +243,8 @@ func (a *app) listPauses(cmd *cobra.Command) error {
 	})
 }
 
-// subjectWords names the target of a pause.
-func subjectWords(p jig.Pause) string {
+// subjectText names the target of a pause.
+func subjectText(p jig.Pause) string {
 	if p.Scope == jig.PauseTenant {
 		return "the whole tenant"
 	}
@@ -251,7 +253,7 @@ func subjectWords(p jig.Pause) string {
 
 // pauseText formats a pause for people, on one line.
 func pauseText(p jig.Pause) string {
-	text := subjectWords(p) + ", by " + p.By + jig.ProofKey.Mark(p.Claimed) + " since " + moment(p.At)
+	text := subjectText(p) + ", by " + p.By + jig.ProofKey.Mark(p.Claimed) + " since " + moment(p.At)
 	if p.Reason != "" {
 		text += ": " + p.Reason
 	}

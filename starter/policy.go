@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
@@ -290,7 +291,7 @@ read. JSON output: {"policies": [{"name", "version", "rules", "error"?}]}.`,
 			if err != nil {
 				return err
 			}
-			return a.output(map[string][]jig.PolicyState{"policies": append([]jig.PolicyState{}, list...)}, func() error { return a.printPolicies(list) })
+			return a.output(api.PolicyList{Policies: append([]jig.PolicyState{}, list...)}, func() error { return a.printPolicies(list) })
 		}),
 	}
 }

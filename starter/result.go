@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -147,7 +148,7 @@ func (a *app) transcript(ctx context.Context, e engine, id string, instructions 
 	var all protocol.Transcript
 	pass, cursor := 0, ""
 	for {
-		page, err := e.Transcript(ctx, a.flags.tenant, id, cursor)
+		page, err := ask(ctx, a, e, api.GetTranscript, protocol.TranscriptRequest{SessionID: id, Cursor: cursor})
 		if err != nil {
 			return err
 		}

@@ -39,16 +39,6 @@ func (f *reviewFakes) Pending(_ context.Context, _ string, filter jig.PendingFil
 	return f.page, f.failing
 }
 
-func (f *reviewFakes) Statistics(_ context.Context, _ string, since time.Time) (protocol.ApprovalStats, error) {
-	f.since = since
-	return f.statistics, f.failing
-}
-
-func (f *reviewFakes) Usage(_ context.Context, request protocol.UsageRequest) (protocol.Usage, error) {
-	f.asked = request
-	return f.usage, f.failing
-}
-
 func (f *reviewFakes) Policies(context.Context, string) ([]jig.PolicyState, error) {
 	return f.policies, f.failing
 }

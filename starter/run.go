@@ -267,7 +267,7 @@ func (a *app) printReport(r protocol.SessionResult) error {
 }
 
 func (a *app) printRun(r protocol.SessionResult) error {
-	a.say("%s after %s; %s", a.statusWord(a.err, string(r.Status)), plural(r.Passes, "pass", "passes"), callsInWords(r.Calls))
+	a.say("%s after %s; %s", a.statusWord(a.err, string(r.Status)), plural(r.Passes, "pass", "passes"), callCounts(r.Calls))
 	if r.Error != nil {
 		a.complain(r.Error)
 	} else if r.Reason != "" && r.Reason != jig.ReasonAnswered {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -52,14 +53,9 @@ func (a *app) scheduleListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.output(scheduleList{Schedules: append([]client.Schedule{}, list...)}, func() error { return a.printSchedules(list) })
+			return a.output(api.ScheduleList{Schedules: append([]client.Schedule{}, list...)}, func() error { return a.printSchedules(list) })
 		}),
 	}
-}
-
-// scheduleList is the JSON output of `schedule list`.
-type scheduleList struct {
-	Schedules []client.Schedule `json:"schedules"`
 }
 
 func (a *app) scheduleDescribeCommand() *cobra.Command {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -79,7 +80,7 @@ func (f *sessionFlags) filter(a *app, now time.Time) (protocol.SessionFilter, er
 		if err := jig.CheckSessionID(f.parent); err != nil {
 			return filter, usage(err)
 		}
-		filter.ParentID = a.session(f.parent)
+		filter.ParentID = f.parent
 	}
 	var err error
 	if filter.Before, err = ago("--older", f.older, now); err != nil {
@@ -94,7 +95,9 @@ func (a *app) listSessions(ctx context.Context, e engine, filter protocol.Sessio
 	limit := cmp.Or(f.limit, 50)
 	all := protocol.SessionList{Sessions: []protocol.SessionItem{}, Next: f.after}
 	for {
-		page, err := e.Sessions(ctx, a.flags.tenant, filter, all.Next, min(limit-len(all.Sessions), 100))
+		page, err := ask(ctx, a, e, api.ListSessions, protocol.SessionsRequest{
+			SessionFilter: filter, Cursor: all.Next, Limit: min(limit-len(all.Sessions), 100),
+		})
 		if err != nil {
 			return err
 		}
@@ -270,8 +273,8 @@ func (a *app) statusWord(c palette, status string) string {
 	}
 }
 
-// callsInWords summarizes the calls by status.
-func callsInWords(c map[jig.CallStatus]int) string {
+// callCounts summarizes the calls by status.
+func callCounts(c map[jig.CallStatus]int) string {
 	var parts []string
 	total := 0
 	for status, n := range c {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -38,9 +39,8 @@ JSON output: {"since", "currency"?, "rows": […], "budgets": […]}.`,
 			if request.Since, err = ago("--since", since, time.Now()); err != nil {
 				return err
 			}
-			request.Tenant = a.flags.tenant
 			return a.with(cmd.Context(), func(e engine) error {
-				u, err := e.Usage(cmd.Context(), request)
+				u, err := ask(cmd.Context(), a, e, api.GetUsage, request)
 				if err != nil {
 					return err
 				}
@@ -126,7 +126,7 @@ JSON output: the statistics as one document, with times in seconds.`,
 				return err
 			}
 			return a.with(cmd.Context(), func(e engine) error {
-				f, err := e.Statistics(cmd.Context(), a.flags.tenant, from)
+				f, err := ask(cmd.Context(), a, e, api.GetStatistics, protocol.StatisticsRequest{Since: from})
 				if err != nil {
 					return err
 				}

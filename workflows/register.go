@@ -71,7 +71,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 
 	named(protocol.Sweep, a.Sweep)
 	for _, answer := range activities.Answers(a) {
-		named(answer.Name, answer.Activity)
+		named(answer.Name, activities.Answering(a, answer))
 	}
 	for _, tool := range tools {
 		named(tool, func(ctx context.Context, in activities.RunInput) (activities.Ran, error) { return a.RunTool(ctx, in) })

@@ -18,6 +18,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -39,7 +40,7 @@ func newSolo(t *testing.T, call activities.CallRef) *solo {
 	s := &solo{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
 	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a busy machine a goroutine may wait for a processor
 	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "ses_solo", TaskQueue: protocol.TaskQueue})
-	workflows.Register(s, activities.New(activities.Deps{}), []string{soloTool}, "")
+	workflows.Register(s, activities.New(activities.Deps{Store: new(store.DB)}), []string{soloTool}, "")
 	s.SetOnTimerScheduledListener(func(string, time.Duration) { s.timers++ })
 	s.OnActivity("OpenCall", mock.Anything, mock.Anything).Return(activities.Opened{Agent: jig.CallAgent, Limits: jig.Limits{}.WithDefaults()}, nil)
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admitted{Calls: []activities.CallRef{call}}, nil)

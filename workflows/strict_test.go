@@ -17,6 +17,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -40,7 +41,7 @@ func (registered) RegisterDynamicActivity(any, activity.DynamicRegisterOptions) 
 func TestInputs_AreReadStrictly(t *testing.T) {
 	t.Parallel()
 	all := registered{activities: map[string]any{}, workflows: map[string]any{}}
-	workflows.Register(all, activities.New(activities.Deps{}), nil, "")
+	workflows.Register(all, activities.New(activities.Deps{Store: new(store.DB)}), nil, "")
 	ambiguous := map[string]string{
 		`{"tenant":"acme","tenant":"zeta"}`: "appears twice", `{"tenant":"acme","Tenant":"zeta"}`: `unknown field "Tenant"`,
 		`{"tenant":"acme","x":"\ud800"}`: "half a surrogate pair",

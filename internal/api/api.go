@@ -10,7 +10,7 @@
 // An operation with an Engine is a plain read: the engine answers the request itself, and neither side needs code of its own. To add one, declare
 // it in the file of its subject, list it there, add what answers it in package activities, and serve it in internal/httpapi.
 //
-// The package does no I/O. Types that the engine shares are in internal/protocol, those of schedules in package client. Begin with [Op] and [All].
+// The package does no I/O. Types that the engine shares are in internal/protocol. Begin with [Op] and [All].
 package api
 
 import (
@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/credential"
@@ -37,6 +38,8 @@ type Operation struct {
 	Record Record
 	// Summary and Details are the texts in the OpenAPI document.
 	Summary, Details string
+	// Media is the media type of a response that is not JSON, or not always: it has another form if the request accepts this type. Form describes it.
+	Media, Form string
 	// Status is the usual status of success, and Also describes the other ones. Default: 200.
 	Status int
 	Also   map[int]string
@@ -110,6 +113,17 @@ const (
 	EmbedSession Embed = "session"
 	EmbedTool    Embed = "tool"
 )
+
+// Media types of responses that are not JSON.
+const (
+	EventStream = "text/event-stream"
+	JSONLines   = "application/x-ndjson"
+	// Binary is the type of downloads, which no browser interprets.
+	Binary = "application/octet-stream"
+)
+
+// pageEvents describes the stream of an operation whose response is otherwise a page.
+const pageEvents = "Server-sent events. The data of each is an event of the page."
 
 // Record says where a change is recorded.
 type Record string
@@ -200,3 +214,51 @@ type Origin struct {
 
 // From returns the source, or its default.
 func (o Origin) From() jig.Source { return cmp.Or(o.Source, jig.SourceAPI) }
+
+// Problem is an error as a client sees it: problem details (RFC 9457) with the members of a [jig.Error]. It repeats no value of the request.
+type Problem struct { //nolint:errname // RFC 9457 calls it a problem
+	Type   string   `json:"type" doc:"Always about:blank; the code says what is wrong"`
+	Title  string   `json:"title" doc:"The text of the HTTP status"`
+	Status int      `json:"status" doc:"The HTTP status"`
+	Code   jig.Code `json:"code" doc:"The error code, the same as on the command line"`
+	Detail string   `json:"detail,omitempty" doc:"What is wrong, in one sentence"`
+	Reason string   `json:"reason,omitempty" doc:"A more specific code"`
+	Field  string   `json:"field,omitempty" doc:"The member or parameter that is wrong"`
+	Hint   string   `json:"hint,omitempty" doc:"How to fix it"`
+	// RequestID is the id of the request, which the server's log contains.
+	RequestID string         `json:"request_id" doc:"The id of the request, as in the server's log"`
+	Errors    []ProblemPlace `json:"errors,omitempty" doc:"The invalid places of the request, at most 50"`
+	// Headers are the headers of the answer.
+	Headers http.Header `json:"-"`
+}
+
+// ProblemJSON is the media type of errors.
+const ProblemJSON = "application/problem+json"
+
+// Error implements error.
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
+
+// GetStatus returns the status of the answer. It is one of the methods that internal/httpapi's router asks of an error.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders returns the headers of the answer.
+func (p *Problem) GetHeaders() http.Header { return p.Headers }
+
+// ContentType returns the media type of the answer.
+func (*Problem) ContentType(string) string { return ProblemJSON }
+
+// ProblemPlace is one place of a request that is wrong.
+type ProblemPlace struct {
+	Location string `json:"location" doc:"Where, e.g. body.agent, or a JSON pointer into an input"`
+	Message  string `json:"message" doc:"What is wrong with it"`
+}
+
+// Err returns the error that a problem describes. retryAfter is how long the client should wait before it repeats the request; 0 if unknown.
+func (p Problem) Err(retryAfter time.Duration) *jig.Error {
+	e := jig.Errorf(p.Code, "%s", cmp.Or(p.Detail, p.Title)).WithReason(p.Reason).WithField(p.Field).WithHint(p.Hint)
+	e.RetryAfter = retryAfter
+	for _, place := range p.Errors {
+		e.Violations = append(e.Violations, jig.Violation{Pointer: place.Location, Message: place.Message})
+	}
+	return e
+}

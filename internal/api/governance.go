@@ -197,6 +197,7 @@ var GetAuditHead = Op[struct{}, audit.Head]{Operation: Operation{
 // ExportAudit exports the audit chain as JSON lines, for `jig audit verify`.
 var ExportAudit = Op[ExportAuditRequest, struct{}]{Operation: Operation{
 	Name: "export-audit", Method: http.MethodGet, Path: "/v1/audit/export", Tag: Operate, Scope: credential.ScopeRead,
+	Media: JSONLines, Form: "One JSON object per line: a header, then the rows.",
 	Summary: "Export the audit chain as JSON lines, for `jig audit verify`",
 	Details: "The response is a stream: a header, then the rows up to the one that was last when the export began. To continue an interrupted export, set " +
 		"from to the number after the last row received.",

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/credential"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // schedules lists the operations on schedules.
@@ -30,18 +30,18 @@ type CreateScheduleRequest struct {
 		Input        json.RawMessage   `json:"input,omitempty" doc:"The input of each run"`
 		Pairs        map[string]string `json:"pairs,omitempty" doc:"More inputs, as strings that the schema converts"`
 
-		client.Timetable
-		Overlap client.Overlap `json:"overlap,omitempty" enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" doc:"What to do if the previous run has not ended. Default: skip"`
-		CatchUp client.Span    `json:"catch_up,omitzero" doc:"How late a missed start may still happen, e.g. 1h. Default: 1h"`
-		Paused  bool           `json:"paused,omitempty"`
-		Note    string         `json:"note,omitempty" maxLength:"1000"`
-		Limit   int            `json:"limit,omitempty" minimum:"0" doc:"Ends the schedule after that many starts"`
+		protocol.Timetable
+		Overlap protocol.Overlap `json:"overlap,omitempty" enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" doc:"What to do if the previous run has not ended. Default: skip"`
+		CatchUp protocol.Span    `json:"catch_up,omitzero" doc:"How late a missed start may still happen, e.g. 1h. Default: 1h"`
+		Paused  bool             `json:"paused,omitempty"`
+		Note    string           `json:"note,omitempty" maxLength:"1000"`
+		Limit   int              `json:"limit,omitempty" minimum:"0" doc:"Ends the schedule after that many starts"`
 	} `nameHint:"CreateSchedule"`
 }
 
 // ScheduleList lists schedules.
 type ScheduleList struct {
-	Schedules []client.Schedule `json:"schedules"`
+	Schedules []protocol.Schedule `json:"schedules"`
 }
 
 // SchedulePath names a schedule in the path.
@@ -77,30 +77,30 @@ var ListSchedules = Op[struct{}, ScheduleList]{Operation: Operation{
 }}
 
 // CreateSchedule creates a schedule that starts an agent, or runs a tool or a composition.
-var CreateSchedule = Op[CreateScheduleRequest, client.Schedule]{Operation: Operation{
+var CreateSchedule = Op[CreateScheduleRequest, protocol.Schedule]{Operation: Operation{
 	Name: "create-schedule", Method: http.MethodPost, Path: "/v1/schedules", Tag: Schedules, Scope: credential.ScopeRun, Record: RecordAudit,
 	Status: http.StatusCreated, Summary: "Create a schedule that starts an agent, or runs a tool or a composition", Fails: []int{409},
 }}
 
 // GetSchedule gets a schedule, with its latest sessions.
-var GetSchedule = reading[SchedulePath, client.Schedule](
+var GetSchedule = reading[SchedulePath, protocol.Schedule](
 	Schedules, "get-schedule", "/v1/schedules/{schedule}", "Get a schedule, with its latest sessions", http.StatusNotFound,
 )
 
 // PauseSchedule pauses a schedule.
-var PauseSchedule = Op[ScheduleNoteRequest, client.Schedule]{Operation: Operation{
+var PauseSchedule = Op[ScheduleNoteRequest, protocol.Schedule]{Operation: Operation{
 	Name: "pause-schedule", Method: http.MethodPost, Path: "/v1/schedules/{schedule}/pause", Tag: Schedules, Scope: credential.ScopeRun, Record: RecordAudit,
 	Summary: "Pause a schedule", Details: others, Fails: []int{404},
 }}
 
 // ResumeSchedule resumes a paused schedule.
-var ResumeSchedule = Op[ScheduleNoteRequest, client.Schedule]{Operation: Operation{
+var ResumeSchedule = Op[ScheduleNoteRequest, protocol.Schedule]{Operation: Operation{
 	Name: "resume-schedule", Method: http.MethodPost, Path: "/v1/schedules/{schedule}/resume", Tag: Schedules, Scope: credential.ScopeRun, Record: RecordAudit,
 	Summary: "Resume a paused schedule", Details: others, Fails: []int{404},
 }}
 
 // TakeOverSchedule takes over a schedule, so that it acts for you.
-var TakeOverSchedule = Op[SchedulePath, client.Schedule]{Operation: Operation{
+var TakeOverSchedule = Op[SchedulePath, protocol.Schedule]{Operation: Operation{
 	Name: "take-over-schedule", Method: http.MethodPost, Path: "/v1/schedules/{schedule}/take-over", Tag: Schedules, Scope: credential.ScopeRun, Record: RecordAudit,
 	Summary: "Take over a schedule, so that it acts for you",
 	Details: "It no longer ends with the person or the API key that created it. Its times and what it starts stay. Needs the scope manage, and author for a schedule " +

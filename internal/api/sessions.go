@@ -103,6 +103,7 @@ type EventsPage struct {
 // GetEvents gets the events of a session.
 var GetEvents = Op[EventsRequest, EventsPage]{Operation: Operation{
 	Name: "get-events", Method: http.MethodGet, Path: "/v1/sessions/{session}/events", Tag: Sessions, Scope: credential.ScopeRead, Embed: EmbedSession,
+	Media: EventStream, Form: pageEvents,
 	Summary: "Get the events of a session, as a page or as a stream",
 	Details: "With Accept: text/event-stream, the events are server-sent events whose id is the event's sequence number. Events named delta have no id: " +
 		"their data is a piece of the text that a model is writing, best effort. The stream ends after the last " +
@@ -123,6 +124,7 @@ type TenantEventsRequest struct {
 // GetTenantEvents gets the events of all sessions.
 var GetTenantEvents = Op[TenantEventsRequest, protocol.TenantEvents]{Operation: Operation{
 	Name: "get-tenant-events", Method: http.MethodGet, Path: "/v1/events", Tag: Sessions, Scope: credential.ScopeRead,
+	Media: EventStream, Form: pageEvents,
 	Summary: "Get the events of all sessions that change a session's state or concern people, as a page or as a stream",
 	Details: "For inboxes and badges: approvals, questions, and the starts and ends of sessions. Get the cursor (without after), read the lists, then follow " +
 		"from the cursor. With Accept: text/event-stream, the events are server-sent events whose id is the cursor after them. No event is skipped, even " +

@@ -119,7 +119,7 @@ const (
 // Page is a page of entities. Next is the cursor of the next page, empty on the last one.
 type Page struct {
 	Entities []Entity `json:"entities"`
-	Next     string   `json:"next,omitempty"`
+	Next     string   `json:"next_cursor,omitempty"`
 }
 
 // FilterControl is the form control with which people enter the value of a filter.

@@ -52,7 +52,7 @@ type Row struct {
 // RowPage is a page of the entities that a filter found.
 type RowPage struct {
 	Entities []Row  `json:"entities"`
-	Next     string `json:"next,omitempty"`
+	Next     string `json:"next_cursor,omitempty"`
 	// Total is the number of entities on all pages. Only the first page has it, and only if it is cheap to know: without conditions, or if
 	// there is no other page.
 	Total *int64 `json:"total,omitempty"`

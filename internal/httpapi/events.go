@@ -32,8 +32,6 @@ const (
 	reconnectElsewhere = 500 * time.Millisecond
 	// lineTimeout is how long a client may take to accept what is written to its stream.
 	lineTimeout = 30 * time.Second
-
-	eventStream = "text/event-stream"
 )
 
 func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*written, error) {
@@ -46,7 +44,7 @@ func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*written, e
 	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(in.Accept, eventStream) {
+	if !strings.Contains(in.Accept, api.EventStream) {
 		return a.eventsPage(ctx, tenant, in, status)
 	}
 	first, err := a.options.Log.Events(ctx, tenant, session, after, 1)
@@ -194,7 +192,7 @@ func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pas
 // begin sends the headers of a stream, and how long a client should wait before it connects again.
 func (s *stream) begin() {
 	h := s.w.Header()
-	h.Set("Content-Type", eventStream)
+	h.Set("Content-Type", api.EventStream)
 	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
 	s.w.WriteHeader(http.StatusOK)
 	s.send("retry: " + milliseconds(reconnect) + "\n\n")

@@ -59,7 +59,8 @@ func serve[Q, R any](a *API, op api.Op[Q, R], do func(ctx context.Context, in *Q
 
 // serveAs serves an operation with a function that also returns a status or headers, or that writes the response itself.
 func serveAs[Q, R, O any](a *API, op api.Op[Q, R], do func(ctx context.Context, in *Q) (*O, error)) {
-	add(a, op.Describe(), do)
+	add(a, op.Operation, do)
+	a.describeForms(op.Operation, reflect.TypeFor[R]())
 }
 
 // noNull replaces the lists of a response that are nil: in JSON, a list of nothing is []. Bytes, such as those of a [json.RawMessage], are no list.
@@ -143,24 +144,22 @@ func methods(path *huma.PathItem) map[string]*huma.Operation {
 // written is an answer that writes its body itself.
 type written struct{ Body func(ctx huma.Context) }
 
-// describe adds a form of the body of an operation that writes it itself.
-func (a *API) describe(o api.Operation, mediaType string, form *huma.Schema) {
+// describeForms adds the forms of a response that the operation's function writes itself: JSON, or the declared media type, or both.
+func (a *API) describeForms(o api.Operation, response reflect.Type) {
 	answer := methods(a.huma.OpenAPI().Paths[o.Path])[o.Method].Responses[statusText(o.Status)]
 	if answer.Content == nil {
 		answer.Content = map[string]*huma.MediaType{}
 	}
-	answer.Content[mediaType] = &huma.MediaType{Schema: form}
-}
-
-// describeJSON adds the form that the response of an operation has in JSON.
-func describeJSON[Q, R any](a *API, op api.Op[Q, R]) {
-	a.describe(op.Operation, "application/json", a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[R](), true, ""))
-}
-
-// describeStream adds the two forms of the answer of an operation that writes it itself: a page, or a stream of server-sent events.
-func describeStream[Q, R any](a *API, op api.Op[Q, R]) {
-	describeJSON(a, op)
-	a.describe(op.Operation, eventStream, &huma.Schema{Type: huma.TypeString, Description: "Server-sent events. The data of each is an event of the page."})
+	if response != reflect.TypeFor[struct{}]() && len(answer.Content) == 0 {
+		answer.Content["application/json"] = &huma.MediaType{Schema: a.huma.OpenAPI().Components.Schemas.Schema(response, true, "")}
+	}
+	if o.Media != "" {
+		form := &huma.Schema{Type: huma.TypeString, Description: o.Form}
+		if o.Media == api.Binary {
+			form.Format = "binary"
+		}
+		answer.Content[o.Media] = &huma.MediaType{Schema: form}
+	}
 }
 
 // extensionNames has the value of the tag [api.TagNames] in the OpenAPI document. The isolation suite tries the ids of another tenant there.

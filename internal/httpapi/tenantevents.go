@@ -27,7 +27,7 @@ const (
 func (a *API) getTenantEvents(ctx context.Context, in *api.TenantEventsRequest) (*written, error) {
 	tenant, _ := callerOf(ctx)
 	after := cmp.Or(in.Last, in.After)
-	if !strings.Contains(in.Accept, eventStream) {
+	if !strings.Contains(in.Accept, api.EventStream) {
 		page, err := a.tenantEvents(ctx, tenant, after, in.Limit, time.Duration(in.Wait)*time.Second)
 		return &written{Body: func(c huma.Context) {
 			_, w := humago.Unwrap(c)

@@ -1,6 +1,12 @@
 package protocol
 
-import "github.com/jig-run/jig"
+import (
+	"cmp"
+	"context"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
+)
 
 // TaskQueue is the default task queue of jig's workers.
 const TaskQueue = "jig"
@@ -51,6 +57,44 @@ const (
 // Read is the name of an activity that clients start directly, mostly to read, with the types of its request and its answer. Every request has a
 // member Tenant.
 type Read[Request, Answer any] string
+
+// Answer is a read with the function that answers it; see [Read.AnsweredBy].
+type Answer struct {
+	// Name is the name of the read.
+	Name string
+	// Here answers in the process of the caller: response points at an answer of the read's type.
+	Here func(ctx context.Context, request, response any) error
+	// Encoded answers a request in JSON. It first calls begin with the decoded request, and then answers in the context that begin returns.
+	Encoded func(ctx context.Context, text []byte, begin func(ctx context.Context, request any) (context.Context, error)) (any, error)
+}
+
+// AnsweredBy returns the read with the function that answers it.
+func (r Read[Request, Response]) AnsweredBy(do func(context.Context, Request) (Response, error)) Answer {
+	return Answer{
+		Name: string(r),
+		Here: func(ctx context.Context, request, response any) error {
+			in, ok := request.(Request)
+			out, fits := response.(*Response)
+			if !ok || !fits {
+				return jig.Errorf(jig.CodeInternal, "a request of type %T cannot be answered", request)
+			}
+			found, err := do(ctx, in)
+			if err == nil {
+				*out = found
+			}
+			return err
+		},
+		Encoded: func(ctx context.Context, text []byte, begin func(context.Context, any) (context.Context, error)) (any, error) {
+			var in Request
+			wrong := strictjson.Unmarshal(text, &in)
+			ctx, err := begin(ctx, in)
+			if err = cmp.Or(wrong, err); err != nil {
+				return nil, err
+			}
+			return do(ctx, in)
+		},
+	}
+}
 
 // Nothing is the answer of an activity that only checks or changes something.
 type Nothing struct{}

@@ -222,6 +222,18 @@ type CatalogPage struct {
 	Document *DocumentChunk `json:"document,omitempty"`
 }
 
+// Catalog lists the tools that a tenant sees on the worker and the registered documents, all sorted by name. A nil list of names means that
+// the worker is too old to report it.
+type Catalog struct {
+	// Tools are all tools, including the execution specs with a tool's name.
+	Tools  []jig.Tool `json:"tools"`
+	Agents []string   `json:"agents,omitzero"`
+	Skills []string   `json:"skills,omitzero"`
+	// Specs are the other execution specs.
+	Specs       []string `json:"specs,omitzero"`
+	EntityTypes []string `json:"entity_types,omitzero"`
+}
+
 // DocumentChunk is a piece of a document, at most 128 KiB. Pieces belong together if their Hash (the SHA-256 of the complete
 // document, in hex) is the same.
 type DocumentChunk struct {

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
+	"strconv"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -92,16 +95,6 @@ func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason, _ string
 	return err
 }
 
-// Sessions lists sessions, like [client.Client.Sessions].
-func (c *Client) Sessions(ctx context.Context, tenant string, f protocol.SessionFilter, cursor string, limit int) (protocol.SessionList, error) {
-	return call(ctx, c, api.ListSessions, protocol.SessionsRequest{SessionFilter: f, Cursor: cursor, Limit: limit})
-}
-
-// Transcript returns a page of a transcript, like [client.Client.Transcript].
-func (c *Client) Transcript(ctx context.Context, tenant, id, cursor string) (protocol.Transcript, error) {
-	return call(ctx, c, api.GetTranscript, protocol.TranscriptRequest{SessionID: id, Cursor: cursor})
-}
-
 // Events returns a session's events, like [client.Client.Events].
 func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error) {
 	list := []jig.Event{}
@@ -130,4 +123,147 @@ func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error
 	r.headers["Accept"] = "*/*"
 	got, err := c.send(ctx, r)
 	return got.body, err
+}
+
+// callRequest returns the request that starts a call. It may be repeated: then it finds the call that the first one started.
+func callRequest(input protocol.CallInput, id, prefer string) request {
+	var in api.RunRequest
+	in.Prefer = prefer
+	b := &in.Body
+	b.ID, b.Name, b.Document, b.DocumentName, b.Source, b.Unchecked = id, input.Tool, input.Document, input.DocumentName, input.Source, !input.Check
+	b.Input, b.Pairs = value(input.Input), input.Pairs
+	if id == "" {
+		in.Key = rand.Text()
+	}
+	r := requestOf(api.RunComposition.Describe(), in)
+	r.repeatable = true
+	return r
+}
+
+// StartCall starts one call, like [client.Client.StartCall].
+func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id string) (client.Started, error) {
+	var started api.CalledCall
+	got, err := c.do(ctx, callRequest(input, id, ""), &started)
+	return client.Started{SessionID: started.SessionID, ClientID: started.ClientID, Existing: id != "" && got.replayed()}, err
+}
+
+// Trigger runs one call and returns as soon as it has its result or waits for a person, like [client.Client.Trigger].
+func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id string) (protocol.CallResult, error) {
+	r := callRequest(input, id, "wait="+strconv.Itoa(longWait))
+	for {
+		var got api.CalledCall
+		if _, err := c.do(ctx, r, &got); err != nil {
+			return protocol.CallResult{}, err
+		}
+		switch {
+		case got.Status.Final(), len(got.Pending) > 0, got.Status == jig.CallWaiting, got.Status == jig.CallUnknown:
+			return got.CallResult, nil
+		case got.Held != "":
+			return got.CallResult, jig.Errorf(jig.CodeUnavailable, "no worker is answering").WithReason(got.Held).WithHint("start one with `jig worker`")
+		}
+	}
+}
+
+// WaitCall waits until a single call has its result, like [client.Client.WaitCall].
+func (c *Client) WaitCall(ctx context.Context, tenant, id string) (protocol.CallResult, error) {
+	ended, err := c.ended(ctx, id)
+	if err != nil {
+		return protocol.CallResult{}, err
+	}
+	call := jig.CallID(1, 1)
+	record, err := c.Record(ctx, tenant, id, call)
+	if isNotFound(err) && ended.Error != nil {
+		return protocol.CallResult{}, ended.Error
+	}
+	if err != nil {
+		return protocol.CallResult{}, err
+	}
+	if ended.Status == jig.StatusCanceled {
+		return protocol.CallResult{}, jig.Errorf(jig.CodeCanceled, "the session was canceled")
+	}
+	return protocol.CallResult{SessionID: ended.SessionID, ClientID: ended.ClientID, Call: call, Status: record.Status, Result: record.Result}, nil
+}
+
+// WholeResult returns a call's result with all of its data, like [client.Client.WholeResult].
+func (c *Client) WholeResult(ctx context.Context, tenant string, r protocol.CallResult) (*jig.ToolResult, error) {
+	return r.Whole(func(artifact string) ([]byte, error) { return c.Artifact(ctx, tenant, artifact) })
+}
+
+// Record returns a call with its whole input and result, like [client.Client.Record].
+func (c *Client) Record(ctx context.Context, tenant, session, id string) (protocol.CallRecord, error) {
+	return call(ctx, c, api.GetCall, api.CallPath{SessionPath: api.SessionPath{Session: session}, Call: id})
+}
+
+// isNotFound reports whether what was asked for does not exist.
+func isNotFound(err error) bool { return errors.Is(err, &jig.Error{Code: jig.CodeNotFound}) }
+
+const (
+	// longestWait is how long one request waits for events.
+	longestWait = 20 * time.Second
+	// firstPause is the time between two requests if the server did not wait, for example because no worker has picked the session up.
+	firstPause = 100 * time.Millisecond
+)
+
+// Follow calls fn with page after page of events, like [client.Client.Follow].
+func (c *Client) Follow(ctx context.Context, o client.FollowOptions, fn func(protocol.EventsPage) error) error {
+	wait := min(longestWait, o.Wait)
+	if wait <= 0 {
+		wait = longestWait
+	}
+	text := ""
+	if o.Text {
+		text = "start"
+	}
+	after, pause := o.After, firstPause
+	for {
+		began := time.Now()
+		page, err := call(ctx, c, api.GetEvents, api.EventsRequest{
+			SessionPath: api.SessionPath{Session: o.SessionID}, After: after, Wait: max(1, int(wait/time.Second)), Text: text,
+		})
+		if err != nil {
+			if err := c.trouble(ctx, o, err); err != nil {
+				return err
+			}
+			if !sleep(ctx, pause) {
+				return ctx.Err() //nolint:wrapcheck // the caller's own
+			}
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		got := protocol.EventsPage{Events: page.Events, Status: page.Status, Draft: page.Draft}
+		if err := fn(got); err != nil {
+			return err
+		}
+		if n := len(page.Events); n > 0 {
+			after = page.Events[n-1].Seq
+		}
+		if page.Position != "" {
+			text = page.Position
+		}
+		if got.Last() {
+			return nil
+		}
+		if len(page.Events) > 0 || page.Draft != nil || time.Since(began) > wait/2 {
+			pause = firstPause
+			continue
+		}
+		if !sleep(ctx, pause) {
+			return ctx.Err() //nolint:wrapcheck // the caller's own
+		}
+		pause = min(2*pause, time.Second)
+	}
+}
+
+// trouble decides whether following continues after an error.
+func (c *Client) trouble(ctx context.Context, o client.FollowOptions, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() //nolint:wrapcheck // the caller's own
+	}
+	if !jig.CodeOf(err).Retryable() && jig.CodeOf(err) != jig.CodeUnavailable {
+		return err
+	}
+	if o.Trouble == nil {
+		return nil
+	}
+	return o.Trouble(err)
 }

@@ -129,9 +129,6 @@ func TestCredentialEvents_OfChanges(t *testing.T) {
 		{"key_created", "api_key", k.ID, "ana", ""},
 	}, got)
 	require.Empty(t, credentialEvents(t, db, other, ""))
-	named, _ := newKey(t, db, tenant, func(k *credential.Credential) { k.Name = "named" })
-	require.NoError(t, db.RevokeAPIKeysNamed(t.Context(), tenant, "named"))
-	require.Equal(t, named.ID, credentialEvents(t, db, tenant, identity.EventKeyRevoked)[0].CredentialID)
 }
 
 // A credential that has ended is found by its secret alone, with the reason.

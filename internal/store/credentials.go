@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/credential"
+	"github.com/jig-run/jig/internal/identity/vouch"
 )
 
 // credentialKind says how people call a kind of credential, and which events record that one begins and ends.
@@ -137,21 +138,6 @@ func (db *DB) TakeOverAPIKey(ctx context.Context, k credential.Credential, hash 
 	})
 }
 
-// RevokeAPIKeysNamed ends all of a tenant's keys with a name.
-func (db *DB) RevokeAPIKeysNamed(ctx context.Context, tenant, name string) error {
-	var ids []string
-	return db.transact(ctx, tenant, func(t *tx) error {
-		column(t.queue("APIKeysRevokeNamed", tenant, text(name)), &ids)
-		if err := t.flush(ctx); err != nil {
-			return err
-		}
-		for _, id := range ids {
-			t.note(credentialEvent(ctx, identity.EventKeyRevoked, identity.CredentialRef{Kind: identity.KindAPIKey, ID: id}, ""))
-		}
-		return t.commit(ctx)
-	})
-}
-
 // EmbedOrigin reports whether any tenant has a valid token for the pages of an origin.
 func (db *DB) EmbedOrigin(ctx context.Context, origin string) (bool, error) {
 	known, err := ask(ctx, db, "", value[bool], "EmbedOrigin", text(origin))
@@ -255,4 +241,28 @@ func (db *DB) CredentialEvents(ctx context.Context, tenant, kind, principal, aft
 		page.Events = append(page.Events, r.CredentialEvent)
 	}
 	return page, nil
+}
+
+// PutServerKey stores the key of a server with its certificate. A key that is stored already stays as it is. Only the server's role may do so.
+func (db *DB) PutServerKey(ctx context.Context, id, certificate string) error {
+	return db.once(ctx, "", func(t *tx) { t.queue("ServerKeyPut", text(id), text(certificate)) })
+}
+
+// ServerKeys returns the keys of all servers, the oldest first, including those that are no longer valid.
+func (db *DB) ServerKeys(ctx context.Context) ([]vouch.Stored, error) {
+	var keys []vouch.Stored
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("ServerKeys"), &keys) })
+	return keys, err
+}
+
+// RevokeServerKey ends the key of a server: nothing that it signed counts any more. The error is NOT_FOUND if there is no such key.
+func (db *DB) RevokeServerKey(ctx context.Context, id string) error {
+	var changed int64
+	if err := db.once(ctx, "", func(t *tx) { affected(t.queue("ServerKeyRevoke", text(id)), &changed) }); err != nil {
+		return err
+	}
+	if changed == 0 {
+		return jig.Errorf(jig.CodeNotFound, "no server has a key with this id").WithField("id").WithHint("`jig server-key list` shows them")
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ func TestAPIKey_IsFoundWhileItIsValid(t *testing.T) {
 	require.Equal(t, identity.Lineage{{Principal: "ana", Persons: []string{}}}, found.Lineage)
 	found.Lineage = nil
 	require.Equal(t, k, found)
-	_, otherHash := newKey(t, db, tenant, nil)
+	other, otherHash := newKey(t, db, tenant, nil)
 	_, err = db.Credential(t.Context(), k.ID, otherHash)
 	requireCode(t, jig.CodeNotFound, err)
 
@@ -64,7 +64,9 @@ func TestAPIKey_IsFoundWhileItIsValid(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, valid)
 
-	require.NoError(t, db.RevokeAPIKeysNamed(t.Context(), tenant, "test"))
+	for _, one := range []credential.Credential{other, lasting, expired} {
+		require.NoError(t, db.RevokeCredential(t.Context(), tenant, one.Ref(), ""))
+	}
 	list, err := db.Credentials(t.Context(), tenant, identity.KindAPIKey)
 	require.NoError(t, err)
 	require.Len(t, list, 4)

@@ -28,9 +28,9 @@ type decidedStatisticsRow struct {
 	Seconds                                                      []float64
 }
 
-// Statistics returns statistics on a tenant's approvals: those that wait now, and those decided since a time. It lists at most 500 people
+// Statistics returns statistics on a tenant's approvals: those that wait now, and those decided since the time of the request. It lists at most 500 people
 // and 500 tools, the busiest of each.
-func (db *DB) Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
+func (db *DB) Statistics(ctx context.Context, in protocol.StatisticsRequest) (protocol.ApprovalStats, error) {
 	now, err := db.Now(ctx)
 	if err != nil {
 		return protocol.ApprovalStats{}, err
@@ -38,16 +38,16 @@ func (db *DB) Statistics(ctx context.Context, tenant string, since time.Time) (p
 	var open *openStatisticsRow
 	var decided []decidedStatisticsRow
 	var reviewers []protocol.ReviewerStats
-	err = db.once(ctx, tenant, func(t *tx) {
-		first(t.queue("StatisticsOpen", tenant, now), &open)
-		list(t.queue("StatisticsDecided", tenant, since), &decided)
-		list(t.queue("StatisticsReviewers", tenant, since, maxReviewers), &reviewers)
+	err = db.once(ctx, in.Tenant, func(t *tx) {
+		first(t.queue("StatisticsOpen", in.Tenant, now), &open)
+		list(t.queue("StatisticsDecided", in.Tenant, in.Since), &decided)
+		list(t.queue("StatisticsReviewers", in.Tenant, in.Since, maxReviewers), &reviewers)
 	})
 	if err != nil {
 		return protocol.ApprovalStats{}, err
 	}
 	f := protocol.ApprovalStats{
-		Since: since.UTC(), At: now, Reviewers: reviewers, Tools: []protocol.ToolStats{},
+		Since: in.Since.UTC(), At: now, Reviewers: reviewers, Tools: []protocol.ToolStats{},
 		Open: protocol.OpenStats{Kinds: map[jig.PendingKind]int{}}, Decided: protocol.DecidedStats{Outcomes: map[protocol.ApprovalOutcome]int{}},
 	}
 	if open != nil && open.Count > 0 {

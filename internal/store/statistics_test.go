@@ -73,7 +73,7 @@ func TestStatistics_OfATenant(t *testing.T) {
 	require.NoError(t, err)
 	at = at.Truncate(time.Second)
 	w.manners(t, at)
-	f, err := w.Statistics(t.Context(), w.tenant, at.Add(-24*time.Hour))
+	f, err := w.Statistics(t.Context(), protocol.StatisticsRequest{Tenant: w.tenant, Since: at.Add(-24 * time.Hour)})
 	require.NoError(t, err)
 	require.Equal(t, 2, f.Open.Count)
 	require.Equal(t, map[jig.PendingKind]int{jig.PendingApproval: 2}, f.Open.Kinds)
@@ -97,7 +97,7 @@ func TestStatistics_OfATenant(t *testing.T) {
 		{Tool: "c.wait", Open: 1},
 	}, f.Tools)
 
-	later, err := w.Statistics(t.Context(), w.tenant, at)
+	later, err := w.Statistics(t.Context(), protocol.StatisticsRequest{Tenant: w.tenant, Since: at})
 	require.NoError(t, err)
 	require.Equal(t, 2, later.Open.Count)
 	require.Zero(t, later.Decided.Count)
@@ -107,7 +107,7 @@ func TestStatistics_OfATenant(t *testing.T) {
 func TestStatistics_WithoutApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	f, err := w.Statistics(t.Context(), w.tenant, time.Now().Add(-time.Hour))
+	f, err := w.Statistics(t.Context(), protocol.StatisticsRequest{Tenant: w.tenant, Since: time.Now().Add(-time.Hour)})
 	require.NoError(t, err)
 	b, err := json.Marshal(f)
 	require.NoError(t, err)

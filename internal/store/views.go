@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // maxViewCalls and maxViewPending limit what a view of a session shows.
@@ -14,6 +15,13 @@ const (
 	maxViewCalls   = 500
 	maxViewPending = 500
 )
+
+// Reads lists the reads that the store answers alone. Workers answer them for clients that reach Temporal, and servers answer them without a worker.
+func (db *DB) Reads() []protocol.Answer {
+	return []protocol.Answer{
+		protocol.ReadStatistics.AnsweredBy(db.Statistics),
+	}
+}
 
 // callViewRow is a row of the query CallViews.
 type callViewRow struct {

@@ -1,7 +1,7 @@
 // Package meter asks models within the budgets of tenants: it reserves the most that a request may cost, asks the model, and charges what the
 // answer really used. It does the same for calls of tools that have a price.
 //
-// A book holds the prices and limits of a tenant's documents, compiled once per version. [Meter.Answer] is the entry for models,
+// The type budgets holds the prices and limits of a tenant's documents, compiled once per version. [Meter.Answer] is the entry for models,
 // [Meter.Charge] that for tools. A session that waits for room or for a person is paused, and [Meter.Resume] lets it continue.
 package meter
 
@@ -61,7 +61,7 @@ type Options struct {
 // concurrent use.
 type Meter struct {
 	options Options
-	tenants *bundle.Current[*book]
+	tenants *bundle.Current[*budgets]
 	turns   turns
 }
 
@@ -91,17 +91,17 @@ func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(
 	}
 	at.pass, at.call, at.key = passOf(request), request.Call, keyOf(request)
 	var r reserved
-	if at.book.active() {
+	if at.budgets.active() {
 		var done func()
 		if done, err = m.turns.wait(ctx, request.Tenant+"/"+request.SessionID+"/"+at.key); err != nil {
 			return chat.Turn{}, err
 		}
 		defer done()
-		ask := wish{Model: request.Model, Input: inputTokens(request), Output: int64(request.MaxTokens)}
+		ask := charge{Model: request.Model, Input: inputTokens(request), Output: int64(request.MaxTokens)}
 		if r, err = m.reserve(ctx, at, ask); err != nil {
 			return chat.Turn{}, err
 		}
-		request.Model = r.wish.Model
+		request.Model = r.charge.Model
 	}
 	turn, failed := m.options.Model.Answer(ctx, request, progress)
 	turn.Asked, turn.Usage = request.Model, budget.Counted(turn.Usage)
@@ -109,7 +109,7 @@ func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(
 	if broken {
 		turn.Usage = atLeast(turn.Usage, request, turn)
 	}
-	price, _ := at.book.price(request.Model)
+	price, _ := at.budgets.price(request.Model)
 	if turn.Usage.Cost = 0; failed == nil || budget.TokensOf(turn.Usage) > 0 {
 		turn.Usage.Cost = int64(price.Of(turn.Usage))
 	}
@@ -170,25 +170,25 @@ func (m *Meter) settle(ctx context.Context, s budget.Settlement) {
 }
 
 // active reports whether calls must be reserved.
-func (b *book) active() bool { return b != nil && (len(b.limits) > 0 || b.broken != nil) }
+func (b *budgets) active() bool { return b != nil && (len(b.limits) > 0 || b.broken != nil) }
 
-// readBudgets makes the book of a tenant.
-func readBudgets(_ context.Context, _ string, stored []bundle.StoredDocument) (*book, error) {
+// readBudgets compiles the documents of a tenant.
+func readBudgets(_ context.Context, _ string, stored []bundle.StoredDocument) (*budgets, error) {
 	documents := make([]spec.Budget, len(stored))
 	for i, s := range stored {
 		var err error
 		if documents[i], err = spec.LoadBudget(s.Name, s.Body); err != nil {
 			broken := jig.Errorf(jig.CodeUnavailable, "the budget %s (version %s) cannot be read, so no model is called: %w", s.Name, jig.ShortVersion(s.Version), err).
 				WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
-			return &book{broken: broken}, nil
+			return &budgets{broken: broken}, nil
 		}
 	}
-	return newBook(documents)
+	return newBudgets(documents)
 }
 
 // situation is a call of a model or tool, for which budgets are asked.
 type situation struct {
-	book    *book
+	budgets *budgets
 	session jig.Session
 	pass    int
 	// call is the call of a tool, tool its name, and key what names the reservation.
@@ -196,23 +196,23 @@ type situation struct {
 }
 
 func (m *Meter) situation(ctx context.Context, tenant, session string) (*situation, error) {
-	at := &situation{book: &book{}}
+	at := &situation{budgets: &budgets{}}
 	if tenant == "" {
 		return at, nil
 	}
 	var err error
-	if at.book, err = m.tenants.Of(ctx, tenant); err != nil || !at.book.active() {
+	if at.budgets, err = m.tenants.Of(ctx, tenant); err != nil || !at.budgets.active() {
 		return at, err
 	}
-	if at.book.broken != nil {
-		return at, at.book.broken
+	if at.budgets.broken != nil {
+		return at, at.budgets.broken
 	}
 	at.session, err = m.options.Counters.Session(ctx, tenant, session)
 	return at, err
 }
 
 // variables returns what conditions read; see [spec.BudgetShapes].
-func (at *situation) variables(w wish, now time.Time) map[string]any {
+func (at *situation) variables(w charge, now time.Time) map[string]any {
 	s := at.session
 	return map[string]any{
 		"model": w.Model, "tool": at.tool, "tenant": s.Tenant, "now": now.UTC(),

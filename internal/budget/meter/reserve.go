@@ -12,31 +12,31 @@ import (
 	"github.com/jig-run/jig/internal/budget"
 )
 
-// wish describes a call that is to be paid for: a model with an estimate of its tokens, or a tool with a price.
-type wish struct {
+// charge describes a call that is to be paid for: a model with an estimate of its tokens, or a tool with a price.
+type charge struct {
 	Model  string `json:"model,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Input  int64  `json:"input,omitempty"`
 	Output int64  `json:"output,omitempty"`
-	// Pass, Call and Reason are kept for a wish that waits.
+	// Pass, Call and Reason are kept for a charge that waits.
 	Pass int    `json:"pass,omitempty"`
 	Call string `json:"call,omitempty"`
 	// Reason says why it waits.
 	Reason string `json:"reason,omitempty"`
 }
 
-// reserved is a wish that was granted, maybe with another model.
+// reserved is a charge that was granted, maybe with another model.
 type reserved struct {
 	budget.Reservation
 
-	wish wish
+	charge charge
 }
 
 // maxDegraded bounds how many models are tried one after the other.
 const maxDegraded = 5
 
 // reserve reserves what a call may use at most. If it does not fit, the rules of the limits decide.
-func (m *Meter) reserve(ctx context.Context, at *situation, w wish) (reserved, error) {
+func (m *Meter) reserve(ctx context.Context, at *situation, w charge) (reserved, error) {
 	var events []jig.Event
 	for range maxDegraded {
 		now := m.options.Now()
@@ -48,7 +48,7 @@ func (m *Meter) reserve(ctx context.Context, at *situation, w wish) (reserved, e
 			Tenant: at.session.Tenant, SessionID: at.session.ID, Key: at.key, Attempt: jig.NewAttemptID(), Claims: claims,
 		}
 		if len(claims) == 0 && len(events) == 0 {
-			return reserved{wish: w}, nil
+			return reserved{charge: w}, nil
 		}
 		exhausted, err := m.options.Counters.ReserveBudget(ctx, budget.Request{
 			Reservation: r, Seconds: int(reservedFor / time.Second), Events: events,
@@ -78,12 +78,12 @@ func (m *Meter) reserve(ctx context.Context, at *situation, w wish) (reserved, e
 }
 
 // claims returns what the limits count for a call. The error is BUDGET_EXHAUSTED if a limit on the cost applies to a model without a price.
-func (m *Meter) claims(ctx context.Context, at *situation, w wish, now time.Time) ([]budget.Claim, error) {
-	most, priced := at.book.most(w)
+func (m *Meter) claims(ctx context.Context, at *situation, w charge, now time.Time) ([]budget.Claim, error) {
+	most, priced := at.budgets.most(w)
 	vars := at.variables(w, now)
 	var claims []budget.Claim
 	root := at.session.ID
-	for _, l := range at.book.limits {
+	for _, l := range at.budgets.limits {
 		if !l.applies(ctx, vars) {
 			continue
 		}
@@ -108,7 +108,7 @@ func (m *Meter) claims(ctx context.Context, at *situation, w wish, now time.Time
 }
 
 // most returns what a call uses at most, and whether its price is known.
-func (b *book) most(w wish) (budget.Amount, bool) {
+func (b *budgets) most(w charge) (budget.Amount, bool) {
 	if w.Model == "" {
 		return budget.Amount{Cost: b.tools[w.Tool].Call}, true
 	}
@@ -120,12 +120,12 @@ func (b *book) most(w wish) (budget.Amount, bool) {
 }
 
 // choose returns what happens to a call, and the limit that says so: the strictest rule of the limits that are exhausted.
-func (at *situation) choose(ctx context.Context, w wish, exhausted []budget.Exhausted, now time.Time) (rule, budget.Exhausted) {
+func (at *situation) choose(ctx context.Context, w charge, exhausted []budget.Exhausted, now time.Time) (rule, budget.Exhausted) {
 	var chosen rule
 	var because budget.Exhausted
 	for _, e := range exhausted {
-		i := slices.IndexFunc(at.book.limits, func(l limit) bool { return l.budget == e.Budget && l.Name == e.Limit })
-		if r := at.book.limits[i].rule(ctx, at.variables(w, now), e); r.action.Strictness() > chosen.action.Strictness() {
+		i := slices.IndexFunc(at.budgets.limits, func(l limit) bool { return l.budget == e.Budget && l.Name == e.Limit })
+		if r := at.budgets.limits[i].rule(ctx, at.variables(w, now), e); r.action.Strictness() > chosen.action.Strictness() {
 			chosen, because = r, e
 		}
 	}
@@ -134,12 +134,12 @@ func (at *situation) choose(ctx context.Context, w wish, exhausted []budget.Exha
 
 // exhausted returns the error of a call that a budget stops.
 func (at *situation) exhausted(e budget.Exhausted) *jig.Error {
-	return jig.Errorf(jig.CodeBudgetExhausted, "%s", at.book.describe(e)).WithReason(jig.ReasonBudget).
+	return jig.Errorf(jig.CodeBudgetExhausted, "%s", at.budgets.describe(e)).WithReason(jig.ReasonBudget).
 		WithHint("raise the limit and register the document again, then send a message to continue the session")
 }
 
 // describe says which limit is exhausted, and how much of it is used.
-func (b *book) describe(e budget.Exhausted) string {
+func (b *budgets) describe(e budget.Exhausted) string {
 	var parts []string
 	if e.Limits.Tokens > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d tokens are used or reserved, and the call may need %d",
@@ -163,9 +163,9 @@ type exhaustedEvent struct {
 	Message string `json:"message"`
 }
 
-func (at *situation) events(w wish, e budget.Exhausted, action budget.Action, instead string) []jig.Event {
+func (at *situation) events(w charge, e budget.Exhausted, action budget.Action, instead string) []jig.Event {
 	data, err := json.Marshal(exhaustedEvent{
-		Budget: e.Budget, Limit: e.Limit, Action: action, Model: w.Model, Instead: instead, Message: at.book.describe(e),
+		Budget: e.Budget, Limit: e.Limit, Action: action, Model: w.Model, Instead: instead, Message: at.budgets.describe(e),
 	})
 	if err != nil {
 		data = []byte("{}")
@@ -174,7 +174,7 @@ func (at *situation) events(w wish, e budget.Exhausted, action budget.Action, in
 }
 
 // refuse records that a budget stops a call and returns why. Other errors are returned as they are.
-func (m *Meter) refuse(ctx context.Context, at *situation, w wish, events []jig.Event, why error) error {
+func (m *Meter) refuse(ctx context.Context, at *situation, w charge, events []jig.Event, why error) error {
 	if jig.CodeOf(why) != jig.CodeBudgetExhausted {
 		return why
 	}
@@ -195,8 +195,8 @@ func (m *Meter) refuse(ctx context.Context, at *situation, w wish, events []jig.
 }
 
 // hold pauses the session until there is room again or a person allows the call to exceed the limits.
-func (m *Meter) hold(ctx context.Context, at *situation, w wish, exhausted []budget.Exhausted, e budget.Exhausted) error {
-	w.Pass, w.Call, w.Reason = at.pass, at.call, at.book.describe(e)
+func (m *Meter) hold(ctx context.Context, at *situation, w charge, exhausted []budget.Exhausted, e budget.Exhausted) error {
+	w.Pass, w.Call, w.Reason = at.pass, at.call, at.budgets.describe(e)
 	if w.Tool == "" {
 		w.Tool = at.tool
 	}
@@ -230,7 +230,7 @@ func (m *Meter) Resume(ctx context.Context, tenant, session string) (held string
 	}
 	var claims []budget.Claim
 	for _, one := range waiting {
-		var w wish
+		var w charge
 		if err := json.Unmarshal(one.Call, &w); err != nil {
 			return "", jig.Errorf(jig.CodeInternal, "a waiting call cannot be read: %w", err)
 		}

@@ -38,14 +38,14 @@ func (m *Meter) Charge(ctx context.Context, call jig.Call, run func() jig.ToolRe
 	if !ok {
 		return run()
 	}
-	at := &situation{book: b}
+	at := &situation{budgets: b}
 	if len(b.limits) > 0 {
 		if at.session, err = m.options.Counters.Session(ctx, call.Tenant, call.SessionID); err != nil {
 			return notRun(err)
 		}
 	}
 	at.pass, at.call, at.tool, at.key = call.Pass, call.ID, call.Tool, toolKey(call.ID)
-	r, err := m.reserve(ctx, at, wish{Tool: call.Tool})
+	r, err := m.reserve(ctx, at, charge{Tool: call.Tool})
 	if err != nil {
 		return notRun(err)
 	}

@@ -118,7 +118,7 @@ type filterIn struct {
 	Match     entity.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
 	Sort      []entity.FilterSort   `json:"sort,omitempty"      jsonschema:"default: $created_at" maxItems:"5"`
 	Limit     int                   `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
-	Cursor    string                `json:"cursor,omitempty"    jsonschema:"next of the page before, with the same filter"`
+	Cursor    string                `json:"cursor,omitempty"    jsonschema:"next_cursor of the page before, with the same filter"`
 	Workspace string                `json:"workspace,omitempty" jsonschema:"search only entities of this workspace"`
 	Fields    []string              `json:"fields,omitempty"    jsonschema:"fields to return with each entity, dotted into objects" maxItems:"20"`
 }

@@ -86,7 +86,7 @@ func ForDecision(tenant, session string, d jig.Decision, digest string) (identit
 	if d.GrantID != "" {
 		members["grant_id"] = d.GrantID
 	}
-	members = withWords(members, d.Note, d.Reason)
+	members = withNotes(members, d.Note, d.Reason)
 	return bind(identity.Claim{
 		Tenant: tenant, Principal: d.By, Action: string(d.Answer), SessionID: session, Call: d.Call, Digest: digest,
 	}, members)
@@ -99,7 +99,7 @@ func ForReply(tenant, session string, r jig.Reply, digest string) (identity.Clai
 	if len(r.Value) > 0 {
 		members["value"] = r.Value
 	}
-	members = withWords(members, r.Note, "")
+	members = withNotes(members, r.Note, "")
 	return bind(identity.Claim{
 		Tenant: tenant, Principal: r.By, Action: ActionAnswer, SessionID: session, Call: r.Call, Digest: digest,
 	}, members)
@@ -118,7 +118,7 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 	if len(r.Result) > 0 {
 		members["result"] = r.Result
 	}
-	members = withWords(members, r.Note, "")
+	members = withNotes(members, r.Note, "")
 	return bind(identity.Claim{
 		Tenant: tenant, Principal: r.By, Action: ActionReconcile, SessionID: session, Call: r.Call, Digest: digest,
 	}, members)
@@ -128,12 +128,12 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 // grant's id, tool:<name>, session:<id>, tenant or key:<id>. The content covers {"reason"} if there is a reason. The claim names no principal,
 // but the installation, which the digest covers for calls.
 func ForSubject(installation, tenant, action, subject, reason string) (identity.Claim, error) {
-	return bind(identity.Claim{Installation: installation, Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
+	return bind(identity.Claim{Installation: installation, Tenant: tenant, Action: action, Subject: subject}, withNotes(map[string]any{}, "", reason))
 }
 
-// withWords adds the note and the reason of a decision. They are part of the content because the audit stores them and because the model
+// withNotes adds the note and the reason of a decision. They are part of the content because the audit stores them and because the model
 // sees them after a denial.
-func withWords(members map[string]any, note, reason string) map[string]any {
+func withNotes(members map[string]any, note, reason string) map[string]any {
 	if note != "" {
 		members["note"] = note
 	}

@@ -144,7 +144,7 @@ const MinSecretBytes = 32
 // pemType is the PEM type of a PKCS#8 key (RFC 7468, section 10).
 const pemType = "PRIVATE KEY"
 
-// Signer signs tokens. Its zero value cannot sign; use [ParsePrivateKey] or [NewHMAC].
+// Signer signs tokens. Its zero value cannot sign; use [ParsePrivateKey].
 type Signer struct {
 	id, principal string
 	// Exactly one of the two is set.
@@ -232,19 +232,6 @@ func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
 		kid = KeyID(principal, publicOf(private))
 	}
 	return Signer{id: kid, principal: principal, private: private}, nil
-}
-
-// NewHMAC returns a signer for a secret of at least [MinSecretBytes]. Everyone who can verify its tokens can also sign tokens.
-func NewHMAC(secret []byte, kid, principal string) (Signer, error) {
-	if len(secret) < MinSecretBytes {
-		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has %d bytes; at least %d are needed", len(secret), MinSecretBytes).
-			WithField("key").WithHint("make one with `openssl rand -base64 48`")
-	}
-	if kid == "" {
-		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has no key id").WithField("kid").
-			WithHint("give the id that the tenant's document has for it")
-	}
-	return Signer{id: kid, principal: principal, secret: bytes.Clone(secret)}, nil
 }
 
 func publicOf(private ed25519.PrivateKey) []byte {

@@ -123,8 +123,7 @@ func TestKeyID_FollowsFromPrincipalAndKey(t *testing.T) {
 func TestSigner_KeepsItsSecret(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("portal", 6)
-	s, err := token.NewHMAC([]byte(secret), "portal", "")
-	require.NoError(t, err)
+	s := token.NewHMAC([]byte(secret), "portal", "")
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		require.Equal(t, "signer portal", fmt.Sprintf(format, s))
 	}
@@ -161,8 +160,4 @@ func TestParseKey_Refuses(t *testing.T) {
 			require.ErrorContains(t, err, tt.why)
 		})
 	}
-	_, err = token.NewHMAC(make([]byte, token.MinSecretBytes-1), "k", "")
-	require.Equal(t, "key", jig.AsError(err).Field)
-	_, err = token.NewHMAC(make([]byte, token.MinSecretBytes), "", "")
-	require.Equal(t, "kid", jig.AsError(err).Field)
 }

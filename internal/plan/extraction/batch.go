@@ -196,7 +196,7 @@ func (b *batch) turn() {
 		Entities []struct {
 			ID string `json:"entity_id"`
 		} `json:"entities"`
-		Next string `json:"next"`
+		Next string `json:"next_cursor"`
 	}
 	var problem *jig.Error
 	if !result.Success {

@@ -138,7 +138,7 @@ func (c *crowd) page(t *testing.T, r *row) plan.StepCall {
 		rows = append(rows, map[string]string{"entity_id": id, "title": "of " + id})
 	}
 	if data["entities"] = rows; to < len(c.ids) {
-		data["next"] = strconv.Itoa(to)
+		data["next_cursor"] = strconv.Itoa(to)
 	}
 	raw, err := json.Marshal(data)
 	require.NoError(t, err)

@@ -47,9 +47,6 @@ update credentials c set maker = $3, made_with_kind = $4, made_with_id = $5, cre
 where c.tenant_id = $1 and c.credential_id = $2 and c.kind = 'api_key' and c.revoked_at is null and (c.expires_at is null or c.expires_at > now())
 returning c.credential_id
 
--- name: APIKeysRevokeNamed
-update credentials c set revoked_at = now() where c.tenant_id = $1 and c.kind = 'api_key' and c.name = $2 and c.revoked_at is null returning c.credential_id
-
 -- name: EmbedOrigin
 select jig_embed_origin($1)
 

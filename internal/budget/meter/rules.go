@@ -14,8 +14,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// book holds a tenant's prices and limits. It is immutable.
-type book struct {
+// budgets holds a tenant's prices and limits. It is immutable.
+type budgets struct {
 	// broken says why the documents cannot be used. No model and no priced tool is called while it is set.
 	broken   error
 	currency string
@@ -26,7 +26,7 @@ type book struct {
 }
 
 // held reports whether calls of a tool are held back because the documents cannot be used.
-func (b *book) held(tool string) bool {
+func (b *budgets) held(tool string) bool {
 	_, priced := b.tools[tool]
 	return b.broken != nil && (priced || b.tools == nil) && !toolname.Registers(tool)
 }
@@ -51,13 +51,13 @@ type rule struct {
 	when   *expr.Program
 }
 
-// newBook makes a book of documents, which are sorted by name.
-func newBook(documents []spec.Budget) (*book, error) {
+// newBudgets compiles documents, which are sorted by name.
+func newBudgets(documents []spec.Budget) (*budgets, error) {
 	env, err := expr.BudgetUse().Env()
 	if err != nil {
 		return nil, fmt.Errorf("compile budgets: %w", err)
 	}
-	b := &book{tools: map[string]budget.Price{}}
+	b := &budgets{tools: map[string]budget.Price{}}
 	first := ""
 	for _, d := range documents {
 		currency := d.Currency
@@ -92,7 +92,7 @@ func specificity(pattern string) int {
 	return 1 << 20
 }
 
-func (b *book) addPrices(d spec.Budget) {
+func (b *budgets) addPrices(d spec.Budget) {
 	for _, m := range d.Prices.Models {
 		p := budget.Price{Input: budget.MoneyOf(m.Input), Output: budget.MoneyOf(m.Output), Call: budget.MoneyOf(m.Call)}
 		p.CachedInput, p.CacheWrite = p.Input, p.Input
@@ -135,7 +135,7 @@ func condition(env *expr.Env, source spec.Expression) (*expr.Program, error) {
 }
 
 // price returns the price of a model. A script costs nothing unless it has a price.
-func (b *book) price(model string) (budget.Price, bool) {
+func (b *budgets) price(model string) (budget.Price, bool) {
 	for _, m := range b.models {
 		prefix, wild := strings.CutSuffix(m.pattern, "*")
 		if m.pattern == model || wild && strings.HasPrefix(model, prefix) {
