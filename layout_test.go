@@ -171,7 +171,7 @@ func arrows() map[string][]string {
 		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
 		"internal/remote": {".", "client", "internal/api", "internal/identity", "internal/identity/credential", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
 		// The command line's logins at the identity provider of a server.
-		"internal/remote/signin": {"."},
+		"internal/remote/signin": {".", "internal/api"},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
 			".", "activities", "client", "internal/httpapi", "internal/identity", "internal/identity/credential", "internal/identity/openid", "internal/identity/vouch",

@@ -75,7 +75,7 @@ func TestOperations_SurviveBrokenRequests(t *testing.T) {
 				reached++
 			}
 		}
-		if reached == 0 {
+		if reached == 0 && !op.Open() { // a login needs an identity provider
 			unreached = append(unreached, op.ID)
 		}
 	}

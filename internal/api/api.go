@@ -32,6 +32,8 @@ type Operation struct {
 	Tag                Tag
 	// Scope is the scope that a credential needs; empty if every valid one will do. OrScope is a scope that does as well; empty if there is none.
 	Scope, OrScope string
+	// Open operations are for everybody, without a credential: how people log in. Their parameters are not checked, because identity providers add some.
+	Open bool
 	// Embed is the kind of embed token that may be used, within what it is for; empty if no embed token will do.
 	Embed Embed
 	// Record says where a change is recorded; empty for operations that only read.
@@ -139,6 +141,8 @@ const (
 	RecordKey Record = "api_key"
 	// RecordEmbed is the embed token, in the same way.
 	RecordEmbed Record = "embed_token"
+	// RecordEvents is the log of what happens with credentials.
+	RecordEvents Record = "credential_events"
 )
 
 // reading returns an operation that reads.

@@ -14,9 +14,61 @@ import (
 func credentials() []Any {
 	return []Any{
 		GetMe, ListAPIKeys, CreateAPIKey, RevokeAPIKey, TakeOverAPIKey, ListCredentialEvents, ListPeople, ListDependents,
-		DisablePerson, EnablePerson, ListEmbedTokens, CreateEmbedToken, RevokeEmbedToken,
+		DisablePerson, EnablePerson, ListEmbedTokens, CreateEmbedToken, RevokeEmbedToken, BeginLogin, FinishLogin, Logout, GetProtectedResource,
 	}
 }
+
+// BeginLoginRequest begins a login with a browser.
+type BeginLoginRequest struct {
+	Tenant   string `query:"tenant" doc:"Chooses among several identity providers"`
+	ReturnTo string `query:"return_to" doc:"The path of this server that the browser opens afterwards. Default: /v1/me"`
+}
+
+// BeginLogin sends a browser to the identity provider.
+var BeginLogin = Op[BeginLoginRequest, struct{}]{Operation: Operation{
+	Name: "begin-login", Method: http.MethodGet, Path: "/v1/login", Tag: Identity, Open: true, Status: http.StatusSeeOther,
+	Summary: "Send a browser to the identity provider, so that a person logs in",
+	Details: "The person then has a cookie, with which requests of pages of this server act for the person.", Fails: []int{404},
+}}
+
+// FinishLogin turns the answer of the identity provider into a login.
+var FinishLogin = Op[struct{}, struct{}]{Operation: Operation{
+	Name: "finish-login", Method: http.MethodGet, Path: "/v1/login/callback", Tag: Identity, Open: true, Status: http.StatusSeeOther,
+	Summary: "Where the identity provider sends the browser back", Fails: []int{404},
+}}
+
+// Logout ends the login of a browser.
+var Logout = Op[struct{}, struct{}]{Operation: Operation{
+	Name: "logout", Method: http.MethodPost, Path: "/v1/logout", Tag: Identity, Open: true, Status: http.StatusNoContent, Record: RecordEvents,
+	Summary: "End the login of the browser, if it has one", Details: "The person stays signed in at the identity provider.",
+}}
+
+// ProtectedResourceRequest asks how programs get an access token.
+type ProtectedResourceRequest struct {
+	Tenant string `query:"tenant" doc:"Chooses among several identity providers"`
+}
+
+// ProtectedResource describes the server to programs that want an access token for it (RFC 9728).
+type ProtectedResource struct {
+	Resource             string      `json:"resource" doc:"The audience of the access tokens"`
+	AuthorizationServers []string    `json:"authorization_servers"`
+	BearerMethods        []string    `json:"bearer_methods_supported"`
+	Name                 string      `json:"resource_name"`
+	CommandLine          CommandLine `json:"jig_command_line" doc:"What the command line asks the identity provider for"`
+}
+
+// CommandLine says what the command line asks an identity provider for.
+type CommandLine struct {
+	ClientID          string   `json:"client_id"`
+	Scopes            []string `json:"scopes"`
+	AudienceParameter string   `json:"audience_parameter,omitempty" doc:"The parameter in which the provider expects the audience"`
+}
+
+// GetProtectedResource gets the identity provider whose access tokens the server accepts.
+var GetProtectedResource = Op[ProtectedResourceRequest, ProtectedResource]{Operation: Operation{
+	Name: "get-protected-resource", Method: http.MethodGet, Path: "/.well-known/oauth-protected-resource", Tag: Identity, Open: true,
+	Summary: "Get the identity provider whose access tokens the server accepts (RFC 9728)", Fails: []int{404},
+}}
 
 // Me says who a request acts for, and what its credential allows.
 type Me struct {

@@ -168,7 +168,7 @@ func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 		WithHint("send an API key or an access token in the header Authorization: Bearer …; `jig api-key create` makes a key"))
 	challenge := `Bearer realm="jig"`
 	if a.options.Providers != nil {
-		challenge += `, resource_metadata="` + a.address(r) + pathResource + `"`
+		challenge += `, resource_metadata="` + a.address(r) + api.GetProtectedResource.Path + `"`
 	}
 	refused.Headers.Set("WWW-Authenticate", challenge)
 	c, known, err := a.identify(ctx, r)

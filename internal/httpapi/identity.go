@@ -17,6 +17,7 @@ import (
 
 // serveIdentity serves the operations on credentials, and on the people who use them.
 func (a *API) serveIdentity() {
+	a.serveLogins()
 	serve(a, api.GetMe, a.getMe)
 	serve(a, api.ListAPIKeys, a.listKeys)
 	serve(a, api.CreateAPIKey, a.createKey)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/identity/openid"
@@ -24,12 +25,9 @@ const (
 	cookieAttempt = "__Host-jig_attempt"
 )
 
-// Paths of logins.
 const (
-	pathLogin    = "/v1/login"
-	pathCallback = "/v1/login/callback"
+	// pathDevLogin is the page of development logins.
 	pathDevLogin = "/v1/login/dev"
-	pathLogout   = "/v1/logout"
 	// pathAfter is where a browser goes after a login that names no other path.
 	pathAfter = "/v1/me"
 )
@@ -37,11 +35,16 @@ const (
 // reasonOrigin is the reason of the problem with which requests of pages from elsewhere are refused.
 const reasonOrigin = "cross_origin"
 
-// serveLogins adds what browsers use to log in and out. These are no operations: they are for people, and answer with pages and redirects.
+// serveLogins serves the operations with which people log in and out. They answer browsers with pages and redirects.
 func (a *API) serveLogins() {
-	a.mux.HandleFunc("GET "+pathLogin, a.beginLogin)
-	a.mux.HandleFunc("GET "+pathCallback, a.finishLogin)
-	a.mux.HandleFunc("POST "+pathLogout, a.logout)
+	serveWith(a, api.BeginLogin, a.beginLogin)
+	serveWith(a, api.FinishLogin, a.finishLogin)
+	serveWith(a, api.Logout, a.logout)
+	serve(a, api.GetProtectedResource, a.getProtectedResource)
+}
+
+// serveDevLogins adds the page of development logins. It is no operation, because other servers have none.
+func (a *API) serveDevLogins() {
 	if a.options.DevLogin {
 		a.mux.HandleFunc("GET "+pathDevLogin, a.askName)
 		a.mux.HandleFunc("POST "+pathDevLogin, a.devLogin)
@@ -63,7 +66,7 @@ func (a *API) beginLogin(w http.ResponseWriter, r *http.Request) {
 		a.showProblem(w, r, jig.Errorf(jig.CodeNotFound, "no identity provider is configured for logins").WithHint("set JIG_OIDC_FILE"))
 		return
 	}
-	cookie, address, err := a.options.Providers.BeginLogin(r.Context(), query.Get("tenant"), a.address(r)+pathCallback, returnTo)
+	cookie, address, err := a.options.Providers.BeginLogin(r.Context(), query.Get("tenant"), a.address(r)+api.FinishLogin.Path, returnTo)
 	if err != nil {
 		a.showProblem(w, r, err)
 		return
@@ -209,7 +212,7 @@ var (
 <p><label>Name <input name="name" required autofocus></label></p><p><label>Tenant <input name="tenant" value="{{.Tenant}}" required></label></p><p><button>Log in</button></p></form></html>
 `))
 	problemPage = template.Must(template.New("problem").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>jig: {{.Title}}</title>
-<h1>{{.Title}}</h1><p>{{.Detail}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}<p><a href="` + pathLogin + `">Log in</a></p><p>Request {{.RequestID}}</p></html>
+<h1>{{.Title}}</h1><p>{{.Detail}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}<p><a href="` + api.BeginLogin.Path + `">Log in</a></p><p>Request {{.RequestID}}</p></html>
 `))
 )
 

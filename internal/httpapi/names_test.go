@@ -20,11 +20,12 @@ func TestDocument_SaysWhatRequestsName(t *testing.T) {
 		"texts for people and models":         {"body", "note", "reason", "task", "text", "title", "q"},
 		"documents, and what concerns them":   {"document", "document_name", "path", "media_type", "when"},
 		"proof of what the client has seen":   {"digest", "token"},
-		"settings":                            {"catch_up", "cron[]", "every", "expires", "jitter", "offset", "timezone", "origin", "scopes[]", "model"},
+		"settings":                            {"catch_up", "cron[]", "every", "expires", "jitter", "offset", "timezone", "origin", "scopes[]", "model", "return_to"},
 		"parts of something that is named":    {"field", "fields[]", "sort[]", "where"},
 		"places in lists, which cursors test": {"after", "cursor"},
 		"ids and names of something new":      {"id", "create-api-key.name", "create-relation.name", "create-schedule.name"},
 		"any principal":                       {"create-api-key.principal"},
+		"an identity provider":                {"begin-login.tenant", "get-protected-resource.tenant"},
 		"what compositions wait for":          {"send-event.name"},
 	}
 	text, err := httpapi.Document()

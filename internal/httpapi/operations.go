@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/identity"
@@ -57,6 +59,16 @@ func serve[Q, R any](a *API, op api.Op[Q, R], do func(ctx context.Context, in *Q
 	})
 }
 
+// serveWith serves an operation with a handler.
+func serveWith[Q, R any](a *API, op api.Op[Q, R], handle http.HandlerFunc) {
+	serveAs(a, op, func(context.Context, *Q) (*written, error) {
+		return &written{Body: func(c huma.Context) {
+			r, w := humago.Unwrap(c)
+			handle(w, r)
+		}}, nil
+	})
+}
+
 // serveAs serves an operation with a function that also returns a status or headers, or that writes the response itself.
 func serveAs[Q, R, O any](a *API, op api.Op[Q, R], do func(ctx context.Context, in *Q) (*O, error)) {
 	add(a, op.Operation, do)
@@ -88,10 +100,13 @@ func add[I, O any](a *API, o api.Operation, do func(ctx context.Context, in *I) 
 		OperationID: o.Name, Method: o.Method, Path: o.Path, Tags: []string{string(o.Tag)}, Summary: o.Summary, Description: o.Details,
 		DefaultStatus: o.Status, MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTimeout, Errors: everywhere(), Responses: map[string]*huma.Response{},
 		Security:    []map[string][]string{{identity.KindAPIKey: {}}, {identity.KindAccessToken: {}}, {identity.KindLogin: {}}},
-		Middlewares: huma.Middlewares{a.authenticate(o)},
+		Middlewares: huma.Middlewares{a.authenticate(o)}, Extensions: map[string]any{},
+	}
+	if o.Open {
+		op.Security, op.Middlewares, op.SkipValidateParams = []map[string][]string{}, nil, true
 	}
 	if o.Scope != "" {
-		op.Extensions = map[string]any{"x-scope": o.Scope}
+		op.Extensions["x-scope"] = o.Scope
 	}
 	if o.OrScope != "" {
 		op.Extensions["x-or-scope"] = o.OrScope
@@ -251,4 +266,59 @@ func (a *API) serveDocument() {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(document) //nolint:errcheck // the client is gone
 	})
+}
+
+// alias is a second address of an operation: requests with method and path are answered as those with toMethod and toPath. Both paths may
+// contain {tool}, which stands for the same name in both.
+type alias struct{ id, method, path, toMethod, toPath string }
+
+// aliases lists the addresses that clients of other tool catalogs use. Reloading the catalog only lists the tools, because a registered document
+// takes effect at once.
+func aliases() []alias {
+	const spec = "/v1/documents/spec/{tool}"
+	return []alias{
+		{"api-list-tools", http.MethodGet, "/api/tools", http.MethodGet, "/v1/tools"},
+		{"api-register-tools", http.MethodPost, "/api/tools", http.MethodPost, "/v1/documents"},
+		{"api-get-tool", http.MethodGet, "/api/tools/{tool}", http.MethodGet, "/v1/tools/{tool}"},
+		{"api-change-tool", http.MethodPatch, "/api/tools/{tool}", http.MethodPut, spec},
+		{"api-remove-tool", http.MethodDelete, "/api/tools/{tool}", http.MethodDelete, spec},
+		{"api-list-tool-versions", http.MethodGet, "/api/tools/{tool}/versions", http.MethodGet, spec + "/versions"},
+		{"api-test-tool", http.MethodPost, "/api/tools/{tool}/test", http.MethodPost, "/v1/tools/{tool}/test"},
+		{"api-stream-tool-test", http.MethodPost, "/api/tools/{tool}/test/stream", http.MethodPost, "/v1/tools/{tool}/test/stream"},
+		{"reload-catalog", http.MethodPost, "/admin/reload-catalog", http.MethodGet, "/v1/tools"},
+	}
+}
+
+// serveAliases answers requests to aliases as the operations do, with the same credentials, scopes and errors.
+func (a *API) serveAliases() {
+	for _, other := range aliases() {
+		a.mux.HandleFunc(other.method+" "+other.path, func(w http.ResponseWriter, r *http.Request) {
+			tool := r.PathValue("tool")
+			to := func(tool string) string { return strings.ReplaceAll(other.toPath, "{tool}", tool) }
+			// The request itself changes, because the exchange looks up the request's values by the path of the operation.
+			r.URL = &url.URL{Path: to(tool), RawPath: to(url.PathEscape(tool)), RawQuery: r.URL.RawQuery}
+			if other.method != other.toMethod {
+				r.Method = other.toMethod
+			}
+			a.mux.ServeHTTP(w, r)
+		})
+	}
+}
+
+// describeAliases adds the aliases to the OpenAPI document, each with what its operation takes and answers.
+func (a *API) describeAliases() {
+	document := a.huma.OpenAPI()
+	tool := document.Paths["/v1/tools/{tool}"].Get.Parameters
+	for _, other := range aliases() {
+		_, pattern := a.mux.Handler(&http.Request{Method: other.toMethod, URL: &url.URL{Path: strings.ReplaceAll(other.toPath, "{tool}", "x")}})
+		_, path, _ := strings.Cut(pattern, " ")
+		described := *methods(document.Paths[path])[other.toMethod]
+		described.Summary, described.Description = "The same as "+described.OperationID, "An alias for clients of other tool catalogs."
+		described.OperationID, described.Method, described.Path, described.Tags = other.id, other.method, other.path, []string{"Aliases"}
+		described.Parameters = slices.DeleteFunc(slices.Clone(described.Parameters), func(p *huma.Param) bool { return p.In == "path" })
+		if strings.Contains(other.path, "{tool}") {
+			described.Parameters = append(slices.Clone(tool), described.Parameters...)
+		}
+		document.AddOperation(&described)
+	}
 }

@@ -43,7 +43,9 @@ type Operation struct {
 	// Record says where a change is recorded. An operation that makes a call responds before the call has run.
 	Record     string `json:"x-record"` //nolint:tagliatelle // names of extensions begin with x-
 	Parameters []Parameter
-	Body       *struct {
+	// Security lists the kinds of credentials that the operation takes. It is empty if the operation needs none.
+	Security []map[string][]string
+	Body     *struct {
 		Required bool
 		Content  map[string]struct{ Schema Schema }
 	} `json:"requestBody"` //nolint:tagliatelle // OpenAPI's own name
@@ -53,6 +55,9 @@ type Operation struct {
 	// Method and Path come from the operation's place in the document.
 	Method, Path string `json:"-"`
 }
+
+// Open reports whether the operation is for everybody, without a credential.
+func (o *Operation) Open() bool { return len(o.Security) == 0 }
 
 // Parameter is a parameter of an operation.
 type Parameter struct {

@@ -292,7 +292,7 @@ func (r *run) state(ctx context.Context) (string, error) {
 func (r *run) cases() []func(ctx context.Context) error {
 	var list []func(ctx context.Context) error
 	for _, op := range r.document.Operations() {
-		if strings.HasPrefix(op.Path, "/v1/") || op.Scope != "" {
+		if !op.Open() {
 			list = append(list, r.refusals(op)...)
 			list = append(list, r.pages(op)...)
 		}

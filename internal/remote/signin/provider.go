@@ -16,11 +16,10 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 )
 
 const (
-	// discoveryPath is the path of a server's protected resource metadata (RFC 9728).
-	discoveryPath = "/.well-known/oauth-protected-resource"
 	// fetchTimeout bounds a request to the server or to the provider.
 	fetchTimeout = 20 * time.Second
 	// maxFetched bounds a document, in bytes, and maxRedirects the redirects to it.
@@ -56,17 +55,6 @@ type metadata struct {
 	NamesIssuer bool `json:"authorization_response_iss_parameter_supported"`
 }
 
-// described is the server's protected resource metadata.
-type described struct {
-	Resource    string
-	Servers     []string `json:"authorization_servers"`
-	CommandLine struct {
-		ClientID          string `json:"client_id"`
-		Scopes            []string
-		AudienceParameter string `json:"audience_parameter"`
-	} `json:"jig_command_line"`
-}
-
 // Discover asks the server for its identity provider, and the provider for its endpoints.
 //
 // A malicious server could ask for tokens that are meant for another server, and use them there. So the audience must be the server's own address
@@ -86,7 +74,7 @@ func Discover(ctx context.Context, o Options) (*Provider, error) {
 		return nil, jig.Errorf(jig.CodeNotPermitted, "the server at %s wants access tokens for %q", server, d.Resource).WithField("audience").
 			WithHint("if that names this server, give it with --audience")
 	}
-	issuer := d.Servers[0]
+	issuer := d.AuthorizationServers[0]
 	if !secure(issuer) {
 		return nil, jig.Errorf(jig.CodeNotPermitted, "the address of the server's identity provider does not use https").WithField("issuer")
 	}
@@ -125,37 +113,34 @@ func newHTTP() *http.Client {
 }
 
 // describe fetches the server's protected resource metadata.
-func (p *Provider) describe(ctx context.Context, tenant string) (described, error) {
-	address := p.server + discoveryPath
+func (p *Provider) describe(ctx context.Context, tenant string) (api.ProtectedResource, error) {
+	address := p.server + api.GetProtectedResource.Path
 	if tenant != "" {
 		address += "?" + url.Values{"tenant": {tenant}}.Encode()
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return described{}, fmt.Errorf("ask the server: %w", err)
+		return api.ProtectedResource{}, fmt.Errorf("ask the server: %w", err)
 	}
 	answer, err := p.http.Do(request)
 	if err != nil {
-		return described{}, jig.Errorf(jig.CodeUnavailable, "the server at %s does not answer: %w", p.server, inner(err)).
+		return api.ProtectedResource{}, jig.Errorf(jig.CodeUnavailable, "the server at %s does not answer: %w", p.server, inner(err)).
 			WithHint("check JIG_URL, and whether `jig server` runs there")
 	}
 	defer func() { _ = answer.Body.Close() }()
-	var body struct {
-		described
-		Code                jig.Code
-		Detail, Field, Hint string
-	}
+	var found api.ProtectedResource
+	var refused api.Problem
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxFetched))
 	if err == nil {
-		err = json.Unmarshal(text, &body)
+		err = errors.Join(json.Unmarshal(text, &found), json.Unmarshal(text, &refused))
 	}
 	switch {
-	case err == nil && answer.StatusCode == http.StatusOK && len(body.Servers) > 0 && body.CommandLine.ClientID != "":
-		return body.described, nil
-	case err == nil && body.Code != "":
-		return described{}, jig.Errorf(body.Code, "%s", body.Detail).WithField(body.Field).WithHint(body.Hint)
+	case err == nil && answer.StatusCode == http.StatusOK && len(found.AuthorizationServers) > 0 && found.CommandLine.ClientID != "":
+		return found, nil
+	case err == nil && refused.Code != "":
+		return found, refused.Err(0)
 	}
-	return described{}, jig.Errorf(jig.CodeUnavailable, "the server at %s answered %s, but not as a jig server does", p.server, answer.Status).
+	return api.ProtectedResource{}, jig.Errorf(jig.CodeUnavailable, "the server at %s answered %s, but not as a jig server does", p.server, answer.Status).
 		WithHint("is JIG_URL the address of a jig server?")
 }
 
