@@ -175,13 +175,15 @@ func arrows() map[string][]string {
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
 			".", "activities", "client", "internal/httpapi", "internal/identity", "internal/identity/credential", "internal/identity/openid", "internal/identity/vouch",
-			"internal/metrics", "internal/protocol", "internal/setting", "internal/store", "internal/telemetry", "internal/tenancy/current",
+			"internal/metrics", "internal/protocol", "internal/setting", "internal/startup", "internal/store", "internal/telemetry", "internal/tenancy/current",
 		},
 		"cmd/jig": {
 			".", "client", "internal/duration", "internal/identity/credential", "internal/identity/vouch", "internal/selfcheck", "internal/setting", "internal/store",
 			"server", "starter", "worker",
 		},
-		"bundles": {".", "spec"},
+		// How workers and servers wait for the servers that they need.
+		"internal/startup": {".", "client", "internal/store"},
+		"bundles":          {".", "spec"},
 		// The tools that the bundle dependency-review needs.
 		"bundles/deps": {".", "internal/workdir", "tools"},
 		"deploy":       {},

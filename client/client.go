@@ -154,10 +154,10 @@ func unreachable(address string, err error) error {
 		address = DefaultAddress
 	}
 	e := jig.Errorf(jig.CodeUnavailable, "no Temporal server answers at %s", address).WithReason(ReasonNoTemporal).
-		WithHint("start one with `make dev`, or give its address with --temporal-address or JIG_TEMPORAL_ADDRESS; " +
+		WithHint("start one with `jig-dev`, or give its address with --temporal-address or JIG_TEMPORAL_ADDRESS; " +
 			"if it was started in another folder, set " + EnvDevEnv + " to the path of its " + DevEnvFile)
 	if translated := jig.AsError(translate(err)); translated.Code != jig.CodeUnavailable && !errors.Is(err, context.DeadlineExceeded) {
-		e = e.WithHint(translated.Message)
+		e = e.WithHint(translated.Message).WithReason(ReasonTemporalRefused)
 		e.Message = "the Temporal server at " + address + " refuses the connection"
 	}
 	e.Cause = err

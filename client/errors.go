@@ -23,6 +23,8 @@ import (
 const (
 	// ReasonNoTemporal means that nothing answers at the address.
 	ReasonNoTemporal = "no_temporal"
+	// ReasonTemporalRefused means that a server answers at the address and refuses the connection, e.g. because of a wrong key.
+	ReasonTemporalRefused = "temporal_refused"
 	// ReasonNoWorker means that Temporal answers, but no worker picked up the request in time.
 	ReasonNoWorker = "no_worker"
 )
@@ -121,7 +123,7 @@ func fromService(err error) error {
 	case errors.As(err, &argument):
 		e.Code = jig.CodeInvalidInput
 		if attr := missingAttribute(argument.Message); attr {
-			e.Hint = "create the search attributes that docs/operations.md names, or use `make dev`, which creates them"
+			e.Hint = "create the search attributes that docs/operations.md names, or use `jig-dev`, which creates them"
 		}
 	case errors.As(err, &missing):
 		e.Code = jig.CodeUnavailable

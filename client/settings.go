@@ -21,7 +21,7 @@ import (
 const (
 	DefaultAddress   = "127.0.0.1:7233"
 	DefaultNamespace = "default"
-	// DevEnvFile is the file in which `make dev` stores the environment of what it started, relative to the folder that it was started in. See
+	// DevEnvFile is the file in which jig-dev stores the environment of what it started, relative to the folder that it was started in. See
 	// [FindDevEnv].
 	DevEnvFile = ".jig/dev.env"
 )
@@ -31,20 +31,20 @@ const (
 	EnvAddress   = "JIG_TEMPORAL_ADDRESS"
 	EnvNamespace = "JIG_TEMPORAL_NAMESPACE"
 	EnvTaskQueue = "JIG_TASK_QUEUE"
-	// EnvDevEnv names the file of `make dev`, for programs that run in another folder. If it is set and empty, no such file is used.
+	// EnvDevEnv names the file of jig-dev, for programs that run in another folder. If it is set and empty, no such file is used.
 	EnvDevEnv = "JIG_DEV_ENV"
 )
 
 // SettingsRequest lists the sources of the settings. Each setting comes from the first source that has it: the field here (a flag), the
 // JIG_ variable, Temporal's own environment and profile (TEMPORAL_ADDRESS, temporal.toml; these also give TLS and the API key), the file of
-// `make dev`, and the default.
+// jig-dev, and the default.
 type SettingsRequest struct {
 	Address   string
 	Namespace string
 	TaskQueue string
 	// Environ is the process's environment, in the form of [os.Environ].
 	Environ []string
-	// DevEnv holds the variables in the file of `make dev`; see [FindDevEnv]. May be nil.
+	// DevEnv holds the variables in the file of jig-dev; see [FindDevEnv]. May be nil.
 	DevEnv map[string]string
 	// DevEnvPath is the path of that file, for messages; default [DevEnvFile].
 	DevEnvPath string
@@ -157,7 +157,7 @@ func unquote(v string) string {
 	return v
 }
 
-// FindDevEnv reads the file in which `make dev` and jig-dev store the environment of what they started, and returns its variables and its
+// FindDevEnv reads the file in which jig-dev stores the environment of what it started, and returns its variables and its
 // path. It is the file that JIG_DEV_ENV in environ (in the form of [os.Environ]) names, or else .jig/dev.env in the current folder, or in
 // the nearest folder above it that has one. Above the current folder, a file counts only if it belongs to the current user or to root, so
 // that nobody else can redirect a program by a file in, for example, /tmp. Without a file, both results are empty.
@@ -169,7 +169,7 @@ func FindDevEnv(environ []string) (env map[string]string, path string, err error
 	case set:
 		if env, err = ReadEnvFile(named); err == nil && env == nil {
 			err = jig.Errorf(jig.CodeInvalidInput, "%s names a file that does not exist: %s", EnvDevEnv, named).WithField(EnvDevEnv).
-				WithHint("`make dev` and jig-dev write it to " + DevEnvFile + " in the folder that they are started in; are they running?")
+				WithHint("jig-dev writes it to " + DevEnvFile + " in the folder that it is started in; is it running?")
 		}
 		return env, named, err
 	}
@@ -187,7 +187,7 @@ func FindDevEnv(environ []string) (env map[string]string, path string, err error
 	return env, path, err
 }
 
-// devEnvAbove returns the path of the nearest file of `make dev` above a folder, or "".
+// devEnvAbove returns the path of the nearest file of jig-dev above a folder, or "".
 func devEnvAbove(dir string) string {
 	for above := filepath.Dir(dir); above != dir; dir, above = above, filepath.Dir(above) {
 		path := filepath.Join(above, DevEnvFile)

@@ -21,6 +21,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/startup"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/internal/tenancy/current"
@@ -196,10 +197,17 @@ func (s *Server) Stop(ctx context.Context) {
 	})
 }
 
-// Run runs a server until ctx ends.
+// Run runs a server until ctx ends. If PostgreSQL or Temporal does not answer yet, it waits for them.
 func Run(ctx context.Context, s Settings, logger *slog.Logger) error {
-	running, err := Start(ctx, s, logger)
-	if err != nil {
+	var running *Server
+	err := startup.Wait(ctx, s.StartTimeout, logger, func(ctx context.Context) (err error) {
+		running, err = Start(ctx, s, logger)
+		return err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	defer running.Stop(ctx)

@@ -18,6 +18,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/setting"
+	"github.com/jig-run/jig/internal/startup"
 	"github.com/jig-run/jig/internal/telemetry"
 )
 
@@ -37,6 +38,7 @@ const (
 	EnvInstallation  = "JIG_INSTALLATION"
 	EnvLogLevel      = "JIG_LOG_LEVEL"
 	EnvLogFormat     = "JIG_LOG_FORMAT"
+	EnvStartTimeout  = startup.EnvTimeout
 	EnvStopTimeout   = "JIG_STOP_TIMEOUT"
 	EnvServerKey     = "JIG_SERVER_KEY"
 	EnvProviders     = "JIG_OIDC_FILE"
@@ -83,6 +85,8 @@ type Settings struct {
 	LogLevel slog.Level
 	// LogJSON writes the log as JSON lines; default text.
 	LogJSON bool
+	// StartTimeout is how long [Run] waits for PostgreSQL and Temporal if they do not answer; 0, the default, means without limit.
+	StartTimeout time.Duration
 	// StopTimeout is how long requests get to finish when the server stops; default 20 s.
 	StopTimeout time.Duration
 }
@@ -119,6 +123,7 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		MetricsAddress:   env.Text(EnvMetrics, ""),
 		LogLevel:         env.Level(EnvLogLevel),
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
+		StartTimeout:     env.Duration(EnvStartTimeout, 0),
 		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
 	}
 	s.Tracing = telemetry.ReadSettings(&env)
@@ -165,6 +170,7 @@ func Describe() string {
 		telemetry.Describe(),
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
+		{EnvStartTimeout, "how long to wait for PostgreSQL and Temporal at the start, e.g. 5m; 0 for no limit; default 0"},
 		{EnvStopTimeout, "how long requests may take to finish when the server stops; default 20s"},
 	}
 	return setting.Table(rows)
@@ -209,7 +215,7 @@ func (s Settings) check() error {
 func (s Settings) needsDatabase() error {
 	if s.DatabaseURL == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it is the URL of the database, with the server's role", EnvDatabaseURL).WithField(EnvDatabaseURL).
-			WithHint("`make dev` starts a database and writes its URL to " + client.DevEnvFile)
+			WithHint("jig-dev starts a database and writes its URL to " + client.DevEnvFile)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestDescribe_ListsTheSettings(t *testing.T) {
 	page, err := os.ReadFile("../docs/operations.md")
 	require.NoError(t, err)
 	listed := regexp.MustCompile(`(?m)^  (JIG_\w+)`).FindAllStringSubmatch(server.Describe(), -1)
-	require.Len(t, listed, 21)
+	require.Len(t, listed, 22)
 	for _, row := range listed {
 		require.Contains(t, string(page), "`"+row[1]+"`")
 	}

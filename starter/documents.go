@@ -225,7 +225,7 @@ func check(docs []spec.Document, problems spec.Problems, known spec.Catalog) spe
 // noEngine reports whether an error means that there was no Temporal server or no worker to ask.
 func noEngine(err error) bool {
 	reason := jig.AsError(err).Reason
-	return reason == client.ReasonNoTemporal || reason == client.ReasonNoWorker || reason == remote.ReasonNoServer
+	return reason == client.ReasonNoTemporal || reason == client.ReasonTemporalRefused || reason == client.ReasonNoWorker || reason == remote.ReasonNoServer
 }
 
 // alsoTry adds an alternative to the hint of an UNAVAILABLE error.

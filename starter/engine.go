@@ -101,7 +101,7 @@ func ask[Request, Response any](ctx context.Context, a *app, e engine, op api.Op
 func dial(ctx context.Context, s client.Settings) (engine, error) {
 	c, err := client.Dial(ctx, client.Options{Temporal: s.Temporal, TaskQueue: s.TaskQueue})
 	if err != nil {
-		if e := jig.AsError(err); e.Reason == client.ReasonNoTemporal {
+		if e := jig.AsError(err); e.Reason == client.ReasonNoTemporal || e.Reason == client.ReasonTemporalRefused {
 			return engine{}, &jig.Error{
 				Code: e.Code, Message: fmt.Sprintf("%s (address from: %s)", e.Message, s.Source), Hint: e.Hint, Reason: e.Reason, Cause: err,
 			}

@@ -89,7 +89,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 
 func exitOf(e *jig.Error) int {
 	switch {
-	case e.Reason == client.ReasonNoTemporal, e.Reason == remote.ReasonNoServer:
+	case e.Reason == client.ReasonNoTemporal, e.Reason == client.ReasonTemporalRefused, e.Reason == remote.ReasonNoServer:
 		return exitUsage
 	case e.Code == jig.CodeDenied, e.Code == jig.CodeExpired:
 		return exitDenied

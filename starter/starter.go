@@ -54,7 +54,7 @@ func (p Program) app() *app {
 // flags, so they may only be called while a command runs.
 type Shell struct{ app *app }
 
-// Settings returns the sources of the settings: the flags, the environment and the file written by `make dev`.
+// Settings returns the sources of the settings: the flags, the environment and the file written by jig-dev.
 func (s Shell) Settings() (client.SettingsRequest, error) { return s.app.request() }
 
 // Print writes data as one JSON document if the user asked for JSON, and the text otherwise.

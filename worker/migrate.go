@@ -33,7 +33,7 @@ func Migrate(ctx context.Context, s Settings) error {
 
 func missing(name, what string) error {
 	return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it is the URL of the database, with %s", name, what).WithField(name).
-		WithHint("`make dev` and jig-dev start a database and write its URL to " + client.DevEnvFile + ", which is found in this folder and those above it; " +
+		WithHint("jig-dev starts a database and writes its URL to " + client.DevEnvFile + ", which is found in this folder and those above it; " +
 			"elsewhere, set " + client.EnvDevEnv + " to the file's path")
 }
 

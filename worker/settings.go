@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/notify"
 	"github.com/jig-run/jig/internal/setting"
+	"github.com/jig-run/jig/internal/startup"
 	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/workdir"
@@ -34,6 +35,7 @@ const (
 	EnvAllowHosts       = "JIG_HTTP_ALLOW_HOSTS"
 	EnvLogLevel         = "JIG_LOG_LEVEL"
 	EnvLogFormat        = "JIG_LOG_FORMAT"
+	EnvStartTimeout     = startup.EnvTimeout
 	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
 	EnvRetryFor         = "JIG_RETRY_FOR"
 	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
@@ -90,6 +92,8 @@ type Settings struct {
 	LogLevel slog.Level
 	// LogJSON writes the log as JSON lines; default text.
 	LogJSON bool
+	// StartTimeout is how long [Run] waits for PostgreSQL and Temporal if they do not answer; 0, the default, means without limit.
+	StartTimeout time.Duration
 	// StopTimeout is how long running tools get to finish when the worker stops; default 20 s.
 	StopTimeout time.Duration
 	// RetryFor is how long after the first failure of a call another attempt may begin, if the failure may pass and the tool does not say; default 15 min.
@@ -138,7 +142,7 @@ const (
 )
 
 // LoadSettings reads the settings from environ, which has the form of [os.Environ]. What is not set there comes from the file in which
-// `make dev` and jig-dev write the addresses of their servers, if there is one: see [client.FindDevEnv]. The error names every setting that
+// jig-dev writes the addresses of its servers, if there is one: see [client.FindDevEnv]. The error names every setting that
 // is wrong.
 func LoadSettings(environ []string) (Settings, error) {
 	dev, path, err := client.FindDevEnv(environ)
@@ -148,7 +152,7 @@ func LoadSettings(environ []string) (Settings, error) {
 	return ReadSettings(client.SettingsRequest{Environ: environ, DevEnv: dev, DevEnvPath: path})
 }
 
-// ReadSettings is like [LoadSettings], for programs that have flags or that read the file of `make dev` themselves. A setting comes from the
+// ReadSettings is like [LoadSettings], for programs that have flags or that read the file of jig-dev themselves. A setting comes from the
 // first source in r that has it.
 func ReadSettings(r client.SettingsRequest) (Settings, error) {
 	temporal, err := client.LoadSettings(r)
@@ -175,6 +179,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		AllowHosts:        r.List(EnvAllowHosts),
 		LogLevel:          r.Level(EnvLogLevel),
 		LogJSON:           r.Choice(EnvLogFormat, "text", "json") == "json",
+		StartTimeout:      r.Duration(EnvStartTimeout, 0),
 		StopTimeout:       r.Duration(EnvStopTimeout, defaultStopTimeout),
 		RetryFor:          r.Duration(EnvRetryFor, jig.DefaultRetryFor),
 		WorkflowCache:     r.Number(EnvWorkflowCache, defaultWorkflowCache),
@@ -246,7 +251,7 @@ func Describe() string {
 		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
 		{client.EnvCompression, "auto, on or off: gzip for requests to Temporal; default auto, which is off for addresses of this machine"},
 		{client.EnvTaskQueue, "task queue to poll; default jig"},
-		{client.EnvDevEnv, "file with settings that make dev wrote; default .jig/dev.env in this folder or above it, empty means none"},
+		{client.EnvDevEnv, "file with settings that jig-dev wrote; default .jig/dev.env in this folder or above it, empty means none"},
 		{EnvDatabaseURL, "PostgreSQL, as the application's role; required"},
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
 		{EnvServerURL, "PostgreSQL, as the server's role, to which migrate gives its rights; default none"},
@@ -260,6 +265,7 @@ func Describe() string {
 		{EnvTraceContent, "true puts prompts, answers, inputs and outputs into traces; default false"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
+		{EnvStartTimeout, "how long to wait for PostgreSQL and Temporal at the start, e.g. 5m; 0 for no limit; default 0"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
 		{EnvRetryFor, "how long after its first failure a call is retried if the failure may pass and its tool does not say; default 15m"},
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},

@@ -24,6 +24,7 @@ import (
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/ratelimit/limiter"
+	"github.com/jig-run/jig/internal/startup"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/internal/tenancy/current"
@@ -236,11 +237,18 @@ func (w *Worker) Stop() {
 	})
 }
 
-// Run runs a worker with the built-in tools and the given ones until ctx ends. An error before the worker polls comes from [Start]; an
-// error after that is a [*BrokenError].
+// Run runs a worker with the built-in tools and the given ones until ctx ends. If PostgreSQL or Temporal does not answer yet, it waits for them. An
+// error before the worker polls comes from [Start]; an error after that is a [*BrokenError].
 func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) error {
-	w, err := Start(ctx, s, logger, more...)
-	if err != nil {
+	var w *Worker
+	err := startup.Wait(ctx, s.StartTimeout, logger, func(ctx context.Context) (err error) {
+		w, err = Start(ctx, s, logger, more...)
+		return err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	defer w.Stop()
@@ -273,7 +281,7 @@ func dial(ctx context.Context, s Settings, m *metrics.Metrics, tracing *telemetr
 	if err != nil {
 		e := *jig.AsError(err)
 		e.Message = fmt.Sprintf("%s (address from: %s)", e.Message, s.Temporal.Source)
-		e.Hint = "start one with `make dev`, or give its address with " + client.EnvAddress + "; if it was started in another folder, set " + client.EnvDevEnv +
+		e.Hint = "start one with `jig-dev`, or give its address with " + client.EnvAddress + "; if it was started in another folder, set " + client.EnvDevEnv +
 			" to the path of its " + client.DevEnvFile
 		return nil, &e
 	}

@@ -28,7 +28,7 @@ func serverCommand(shell starter.Shell) *cobra.Command {
 		Long: `Run the server until SIGTERM or Ctrl-C. It then accepts no more requests, ends event streams, and gives other requests time to finish.
 Workers do the work; any number of servers may run. Clients need an API key ("jig api-key create").
 
-Settings come from the flags, then the environment, then the file that "make dev" and jig-dev write: the one that JIG_DEV_ENV names,
+Settings come from the flags, then the environment, then the file that jig-dev writes: the one that JIG_DEV_ENV names,
 or .jig/dev.env in this folder or the nearest one above it:
 
 ` + server.Describe(),

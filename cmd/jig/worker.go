@@ -17,7 +17,7 @@ func workerCommand(shell starter.Shell) *cobra.Command {
 		Short: "Run the worker: it does the work of all sessions on its task queue",
 		Long: `Run the worker until SIGTERM or Ctrl-C. It then takes no new work and gives running work time to finish.
 
-Settings come from the flags, then the environment, then the file that "make dev" and jig-dev write: the one that JIG_DEV_ENV names,
+Settings come from the flags, then the environment, then the file that jig-dev writes: the one that JIG_DEV_ENV names,
 or .jig/dev.env in this folder or the nearest one above it:
 
 ` + worker.Describe(),

@@ -39,17 +39,18 @@ func TestExitCodes_TellUsageFromFailure(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"no database":       {[]string{"worker"}, nil, exitSettings, "JIG_DATABASE_URL is not set"},
-		"dead database":     {[]string{"worker"}, []string{"JIG_DATABASE_URL=postgres://jig_app:hidden@127.0.0.1:1/jig"}, exitSettings, "127.0.0.1"},
-		"bad database URL":  {[]string{"worker"}, []string{"JIG_DATABASE_URL=::"}, exitSettings, "JIG_DATABASE_URL"},
-		"bad setting":       {[]string{"worker"}, []string{"JIG_LOG_LEVEL=loud"}, exitSettings, "JIG_LOG_LEVEL"},
-		"migrate nothing":   {[]string{"migrate"}, nil, exitSettings, "JIG_DATABASE_OWNER_URL is not set"},
-		"mark nothing":      {[]string{"mark-restored"}, nil, exitSettings, "JIG_DATABASE_URL is not set"},
-		"unknown command":   {[]string{"migrat"}, nil, exitSettings, "migrat"},
-		"unknown flag":      {[]string{"worker", "--nope"}, nil, exitSettings, "--nope"},
-		"too much":          {[]string{"worker", "migrate"}, nil, exitSettings, "migrate"},
-		"help of the whole": {[]string{"--help"}, nil, exitDone, ""},
-		"help of one":       {[]string{"worker", "--help"}, nil, exitDone, ""},
+		"no database":            {[]string{"worker"}, nil, exitSettings, "JIG_DATABASE_URL is not set"},
+		"dead database":          {[]string{"worker"}, []string{"JIG_DATABASE_URL=postgres://jig_app:hidden@127.0.0.1:1/jig", "JIG_START_TIMEOUT=1ms"}, exitSettings, "127.0.0.1"},
+		"dead server's database": {[]string{"server"}, []string{"JIG_SERVER_DATABASE_URL=postgres://jig_server:hidden@127.0.0.1:1/jig", "JIG_START_TIMEOUT=1ms"}, exitSettings, "127.0.0.1"},
+		"bad database URL":       {[]string{"worker"}, []string{"JIG_DATABASE_URL=::"}, exitSettings, "JIG_DATABASE_URL"},
+		"bad setting":            {[]string{"worker"}, []string{"JIG_LOG_LEVEL=loud"}, exitSettings, "JIG_LOG_LEVEL"},
+		"migrate nothing":        {[]string{"migrate"}, nil, exitSettings, "JIG_DATABASE_OWNER_URL is not set"},
+		"mark nothing":           {[]string{"mark-restored"}, nil, exitSettings, "JIG_DATABASE_URL is not set"},
+		"unknown command":        {[]string{"migrat"}, nil, exitSettings, "migrat"},
+		"unknown flag":           {[]string{"worker", "--nope"}, nil, exitSettings, "--nope"},
+		"too much":               {[]string{"worker", "migrate"}, nil, exitSettings, "migrate"},
+		"help of the whole":      {[]string{"--help"}, nil, exitDone, ""},
+		"help of one":            {[]string{"worker", "--help"}, nil, exitDone, ""},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), row.args, append(environ, row.environ...), &stdout, &stderr)

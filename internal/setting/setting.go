@@ -15,7 +15,7 @@ import (
 
 // Reader reads settings and remembers which ones are wrong. Values are never part of an error, because they may be secrets.
 type Reader struct {
-	// Env holds the variables of the process, and Dev those of the file that `make dev` writes, which count less.
+	// Env holds the variables of the process, and Dev those of the file that jig-dev writes, which count less.
 	Env, Dev map[string]string
 	// wrong lists the names of wrong settings, and problems says the same in words.
 	wrong, problems []string

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -24,6 +25,20 @@ const (
 	stateQueryCanceled        = "57014"
 	stateNotPermitted         = "42501"
 )
+
+// Absent reports whether err means that PostgreSQL does not answer, is starting or stopping, or has no room for a connection. A wrong password or
+// a database that does not exist is no such error.
+func Absent(err error) bool {
+	var pg *pgconn.PgError
+	var n net.Error
+	switch {
+	case errors.As(err, &pg):
+		return translateState(pg).Code == jig.CodeUnavailable
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // it accepted the connection and ended
+		return connecting(err)
+	}
+	return connecting(err) && (errors.As(err, &n) || errors.Is(err, context.DeadlineExceeded))
+}
 
 // translate turns any error of PostgreSQL or of the connection into a [*jig.Error]. Errors of this package pass through.
 func (db *DB) translate(err error) error {

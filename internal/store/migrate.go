@@ -56,7 +56,7 @@ func refuseOutdated(lowest int64) error {
 	}
 	return jig.Errorf(jig.CodeUnavailable, "the database was created by an older version of jig and cannot be upgraded").
 		WithHint("run `jig migrate` on a new, empty database, or keep using this one with the older version; " +
-			"for `make dev`, delete the folder .jig")
+			"for `jig-dev`, delete the folder .jig")
 }
 
 // Migrate brings the schema of the database at ownerURL to this program's version and gives appRole the privileges it needs ("" grants
