@@ -1,6 +1,9 @@
+# The version that `make release` builds.
+VERSION        ?= 0.1.0
 # The tools' versions are pinned here; each is built once into .cache/bin.
 GOLANGCI_LINT  := v2.12.2
 WORKFLOWCHECK  := v0.6.0
+CYCLONEDX      := v1.9.0
 TEMPORAL_CLI   := v1.5.1
 FUZZTIME       ?= 10s
 CHAOS_SEED     ?= 1
@@ -13,7 +16,7 @@ export PATH := $(BIN):$(PATH)
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
 # Runs a command with a temporary PostgreSQL and Temporal.
-AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-server --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0
+AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-server --no-ui
 # The same for benchmarks, with PostgreSQL's log of changes as in production.
 AROUND_BENCH := $(AROUND) --pg-setting wal_level=replica,max_wal_size=2GB --
 # The same for tests, which do not need their data on disk.
@@ -29,7 +32,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api changes selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz broken askers ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api changes selftest mutate bench bench-rivals rivals bench-smoke release release-check agentdojo dependencies fuzz broken askers ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -44,6 +47,13 @@ dev: fetch jig-dev ## PostgreSQL, Temporal, Web UI and worker until Ctrl-C (ARGS
 build: ## build jig, a single static program, into bin/
 	@scripts/say.sh "build: bin/jig, static (minutes with an empty build cache)"
 	@CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath" scripts/build.sh $(CURDIR)/bin/jig cmd/jig
+
+release: ## build the programs of a release for all platforms into dist/ (VERSION=0.1.0; PLATFORMS=linux/amd64 builds some)
+	@GOFLAGS= scripts/tool.sh cyclonedx-gomod github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod $(CYCLONEDX)
+	@scripts/release.sh $(VERSION) $(PLATFORMS)
+
+release-check: ## unpack the release for this machine, and run the first steps of its README with nothing else
+	@scripts/release-check.sh dist/$(VERSION)/jig_$(VERSION)_$$(go env GOOS)_$$(go env GOARCH).tar.gz
 
 fetch:
 	@scripts/fetch.sh

@@ -47,13 +47,13 @@ func demoCommand(o *options) *cobra.Command {
 dependency-review lists them, looks up their licenses, and asks before it writes its report. Then review.start creates a review that
 is an entity: a graph of tasks fills in its modules, figures, a summary with checked claims, and a report; review.publish asks before
 it writes the report. On a terminal you decide; with --yes, or without a terminal, the demo approves by itself and says so.
-Default addresses that are taken, for example by a running jig-dev, are replaced by free ones.`,
-		Example: `  dev demo
-  dev demo --yes --path ../other/go.mod
-  OPENAI_BASE_URL=http://localhost:11434/v1 dev demo --model openai/qwen3`,
+The servers get free ports, so that the demo runs beside another jig-dev.`,
+		Example: `  jig-dev demo
+  jig-dev demo --yes --path ../other/go.mod
+  OPENAI_BASE_URL=http://localhost:11434/v1 jig-dev demo --model openai/qwen3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d.evade(cmd.Context(), cmd.Flags().Changed)
+			d.hide(cmd.Flags().Changed)
 			return d.run(cmd.Context())
 		},
 	}
@@ -67,7 +67,7 @@ Default addresses that are taken, for example by a running jig-dev, are replaced
 }
 
 func (d *demo) run(ctx context.Context) error {
-	d.stack.Ephemeral, d.private = true, true
+	d.stack.Ephemeral = true
 	r, err := d.start(ctx)
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func modules(n int) string {
 // linger keeps the Web UI running if the demo runs on a terminal, so that the user can look at the session.
 func (d *demo) linger(ctx context.Context, r *running) error {
 	if d.yes || r.UIAddress() == "" {
-		fmt.Fprintln(os.Stderr, "\nThe demo keeps no data and stops now; `make dev` starts a server that keeps running, with its Web UI.")
+		fmt.Fprintln(os.Stderr, "\nThe demo keeps no data and stops now; `jig-dev` starts a server that keeps running, with its Web UI.")
 		return nil
 	}
 	fmt.Fprintf(os.Stderr, "\nEverything stays up until Ctrl-C, and the Web UI shows\n  %s\n", strings.Join(d.pages, "\n  "))

@@ -1,4 +1,4 @@
-// Command dev starts everything that jig needs: PostgreSQL and Temporal with its Web UI as child processes, and a worker. It only
+// Command jig-dev starts everything that jig needs: PostgreSQL and Temporal with its Web UI as child processes, and a worker. It only
 // wires the packages below it and the worker; no package imports it.
 package main
 

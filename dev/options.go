@@ -56,19 +56,17 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVar(&o.logLevel, "log-level", "error", "lowest level that the servers and the worker log: debug, info, warn or error")
 }
 
-// evade replaces the default addresses that other processes listen on by free ones. given reports whether the user has given a flag.
-func (o *options) evade(ctx context.Context, given func(flag string) bool) {
-	free := func(flag, addr string) bool {
-		_, err := port.Claim(ctx, addr)
-		return given(flag) || !errors.As(err, new(*port.TakenError))
-	}
-	if !free("temporal-addr", o.stack.TemporalAddress) {
+// hide makes the servers private to this process and its child: they get free ports, except where the user has given an address, and dev.env stays
+// as it is. given reports whether the user has given a flag.
+func (o *options) hide(given func(flag string) bool) {
+	o.private = true
+	if !given("temporal-addr") {
 		o.stack.TemporalAddress = anyPort
 	}
-	if !free("ui-addr", o.stack.UIAddress) {
+	if !given("ui-addr") {
 		o.stack.UIAddress = anyPort
 	}
-	if !free("pg-port", fmt.Sprintf("127.0.0.1:%d", o.pgPort)) {
+	if !given("pg-port") {
 		o.pgPort = 0
 	}
 }

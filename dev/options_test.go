@@ -1,30 +1,38 @@
 package main
 
 import (
-	"net"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/dev/internal/port"
 	"github.com/jig-run/jig/dev/internal/stack"
 )
 
-func TestDemo_EvadesDefaultAddressesThatAreTaken(t *testing.T) {
+// Servers that only this process and its child use run beside those of another jig-dev.
+func TestHide_ChoosesFreePorts(t *testing.T) {
 	t.Parallel()
-	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", anyPort)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, taken.Close()) })
-	address := taken.Addr().String()
-	free, err := port.Claim(t.Context(), anyPort)
-	require.NoError(t, err)
+	given := options{pgPort: 5433, stack: stack.Options{TemporalAddress: "127.0.0.1:7233", UIAddress: "127.0.0.1:8233"}}
+	o := given
+	o.hide(func(string) bool { return false })
+	require.Equal(t, options{private: true, stack: stack.Options{TemporalAddress: anyPort, UIAddress: anyPort}}, o)
 
-	o := options{pgPort: port.Number(address), stack: stack.Options{TemporalAddress: address, UIAddress: free}}
-	o.evade(t.Context(), func(string) bool { return false })
-	require.Equal(t, options{stack: stack.Options{TemporalAddress: anyPort, UIAddress: free}}, o)
-
-	o = options{pgPort: port.Number(address), stack: stack.Options{TemporalAddress: address, UIAddress: address}}
-	given := o
-	o.evade(t.Context(), func(string) bool { return true })
+	o = given
+	o.hide(func(string) bool { return true })
+	given.private = true
 	require.Equal(t, given, o, "what the user has given is used, or reported as taken")
+}
+
+// The program is called jig-dev, also in its help.
+func TestHelp_NamesTheProgram(t *testing.T) {
+	t.Parallel()
+	root := command()
+	for _, cmd := range append(root.Commands(), root) {
+		require.Regexp(t, "^jig-dev\\b", cmd.CommandPath())
+		for line := range strings.Lines(cmd.Example) {
+			require.Regexp(t, regexp.MustCompile(`^  (\w+=\S+ )*jig-dev\b`), line)
+		}
+	}
+	require.Equal(t, "(devel)", root.Version, "only a release has a version")
 }

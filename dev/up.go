@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,22 +18,32 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
+// release is the version of a released program, e.g. v0.1.0. The linker sets it (scripts/release.sh).
+var release string
+
 func command() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
-		Use:   "dev [flags] [-- COMMAND [ARG…]]",
+		Use:   "jig-dev [flags] [-- COMMAND [ARG…]]",
 		Short: "Start PostgreSQL, Temporal, its Web UI, a worker and a server",
 		Long: `Start PostgreSQL, Temporal, its Web UI, a worker and a server, until Ctrl-C. Data is stored in .jig/.
 
 If JIG_DATABASE_OWNER_URL is set, its database is used. Otherwise an installed PostgreSQL is started, or a downloaded one.
-The Temporal server is built at the first start and kept in the user's cache directory.
-If a COMMAND is given, it runs with the settings in its environment, and everything stops when it ends; with --ephemeral, dev.env stays as it is.`,
-		Example: `  dev
-  dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --http-addr 127.0.0.1:0 --pg-port 0
-  dev --ephemeral --no-worker --no-server -- go test ./...`,
+The Temporal server lies beside a released jig-dev. Another one builds it at the first start, and keeps it in the user's cache directory.
+If a COMMAND is given, it runs with the settings in its environment, and everything stops when it ends. With --ephemeral as well, the
+servers get free ports, and dev.env stays as it is, so that it can run beside another jig-dev.`,
+		Example: `  jig-dev
+  jig-dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --http-addr 127.0.0.1:0 --pg-port 0
+  jig-dev --ephemeral --no-ui -- ./test.sh`,
+		Version:       cmp.Or(release, "(devel)"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, args []string) error { return o.up(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.stack.Ephemeral && len(args) > 0 {
+				o.hide(cmd.Flags().Changed)
+			}
+			return o.up(cmd.Context(), args)
+		},
 	}
 	o.flags(root)
 	root.AddCommand(demoCommand(o))
@@ -41,7 +52,6 @@ If a COMMAND is given, it runs with the settings in its environment, and everyth
 
 // up runs everything until the context ends, a part fails, or the given command has ended.
 func (o *options) up(ctx context.Context, args []string) error {
-	o.private = o.stack.Ephemeral && len(args) > 0
 	r, err := o.start(ctx)
 	if err != nil {
 		return err

@@ -151,16 +151,17 @@ func programName(arg0 string) string {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "jig",
-		Short: "Run and watch durable agent sessions and tool calls, and decide what needs approval",
+		Use:     "jig",
+		Version: buildVersion().Version,
+		Short:   "Run and watch durable agent sessions and tool calls, and decide what needs approval",
 		Long: `jig starts agent sessions and single tool calls, decides the calls that wait for a person, and shows what happened.
 It talks to a jig server (JIG_URL, with JIG_API_KEY or after "jig login") or, without one, to Temporal; a worker ("jig worker") does the
 work. With a server, the tenant and the principal come from the credential.
 
 A setting is taken from its flag, then from the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE,
-JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from the file that "make dev" and
-jig-dev write: the one that JIG_DEV_ENV names, or .jig/dev.env in this folder or the nearest one above it. If none of these has the
-setting, its default applies.
+JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from the file that jig-dev
+writes: the one that JIG_DEV_ENV names, or .jig/dev.env in this folder or the nearest one above it. If none of these has the setting, its
+default applies.
 
 With --output json, the result goes to stdout as one JSON document (JSON lines for streams). A command that fails prints no
 result; its last line on stderr is {"error": {"code", "message", "field"?, "hint"?, "reason"?, "violations"?}}. A session or
@@ -234,7 +235,7 @@ func (a *app) json() bool { return a.flags.output == outputJSON }
 // principal returns the acting principal. Its identity is claimed, not proved.
 func (a *app) principal() jig.Principal { return jig.Principal{ID: a.flags.as, Claimed: true} }
 
-// request returns the sources of the settings: the flags, the environment and the file written by `make dev`.
+// request returns the sources of the settings: the flags, the environment and the file written by jig-dev.
 func (a *app) request() (client.SettingsRequest, error) {
 	dev, path, err := client.FindDevEnv(a.environ)
 	if err != nil {
@@ -290,15 +291,16 @@ type versionReport struct {
 	Go       string `json:"go"`
 }
 
+// release is the version of a released program, e.g. v0.1.0. The linker sets it (scripts/release.sh).
+var release string
+
 func buildVersion() versionReport {
 	r := versionReport{Version: "(devel)", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return r
 	}
-	if info.Main.Version != "" {
-		r.Version = info.Main.Version
-	}
+	r.Version = cmp.Or(release, info.Main.Version, r.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":

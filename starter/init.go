@@ -25,8 +25,8 @@ func (a *app) initCommand() *cobra.Command {
 		Long: `Write a project to FOLDER (default: the current folder): go.mod, a worker with one tool that has a preview and a test, an agent whose
 model is a script, a policy with cases, and a README with the next commands. A file that exists is never replaced: then nothing is written.
 
-The project uses the jig that this program belongs to. If "go install" built the program from a released version, go.mod requires
-that version. Otherwise go.mod has a "replace" that points to the checkout: the folder with jig's source code that is found above this program,
+The project uses the jig that this program belongs to. If it is a released program, or "go install" built it from a released version, go.mod
+requires that version. Otherwise go.mod has a "replace" that points to the checkout: the folder with jig's source code that is found above this program,
 in the path where it was compiled, or above the current folder. --jig names another one.
 
 JSON output: {"folder", "module", "files", "jig": {"version"?, "checkout"?}, "commands"}.`,
@@ -106,7 +106,7 @@ func jigSource(checkout string) (scaffold.Source, error) {
 		}
 		return scaffold.Source{Checkout: whole}, nil
 	}
-	var p scaffold.Program
+	p := scaffold.Program{Release: release}
 	p.Build, _ = debug.ReadBuildInfo()
 	if file, err := os.Executable(); err == nil {
 		p.Folders = append(p.Folders, filepath.Dir(file))

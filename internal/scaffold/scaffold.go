@@ -10,6 +10,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"go/format"
 	"io/fs"
 	"os"
 	"path"
@@ -59,15 +60,21 @@ func Files(module string, jig Source) ([]File, error) {
 			return err
 		}
 		body, err := project.ReadFile(file)
+		if err != nil {
+			return err //nolint:wrapcheck // an embedded file can be read
+		}
 		name := strings.TrimPrefix(file, "project/")
 		if path.Ext(name) == ".go" {
 			body = bytes.ReplaceAll(body, []byte(`"`+Module+`/internal/scaffold/`), []byte(`"`+module+`/`))
+			if body, err = format.Source(body); err != nil { // the imports have another order now
+				return fmt.Errorf("format %s: %w", name, err)
+			}
 		}
 		if path.Base(name) == "gitignore" { // under its real name it would concern this repository, and would not be embedded
 			name = path.Join(path.Dir(name), ".gitignore")
 		}
 		files = append(files, File{Name: name, Body: body})
-		return err //nolint:wrapcheck // an embedded file can be read
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded project: %w", err)

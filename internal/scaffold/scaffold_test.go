@@ -1,6 +1,7 @@
 package scaffold_test
 
 import (
+	"go/format"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,6 +77,25 @@ func TestFiles_OfACheckout(t *testing.T) {
 	}
 }
 
+// gofmt would change nothing, wherever the module's name puts its packages among the imports.
+func TestFiles_AreFormatted(t *testing.T) {
+	t.Parallel()
+	for _, module := range []string{"aaa.example/shop", "github.com/jig-run/jigs", "shop", "worker"} {
+		files, err := scaffold.Files(module, scaffold.Source{Version: "v1.2.3"})
+		require.NoError(t, err)
+		formatted := 0
+		for _, f := range files {
+			if strings.HasSuffix(f.Name, ".go") {
+				want, err := format.Source(f.Body)
+				require.NoError(t, err)
+				require.Equal(t, string(want), string(f.Body), "%s: %s", module, f.Name)
+				formatted++
+			}
+		}
+		require.Equal(t, 4, formatted)
+	}
+}
+
 func TestFiles_OfAReleasedJig(t *testing.T) {
 	t.Parallel()
 	files, err := scaffold.Files("example.com/shop", scaffold.Source{Version: "v1.2.3"})
@@ -101,6 +121,7 @@ func TestFind_UsesTheReleaseOrTheCheckout(t *testing.T) {
 		program scaffold.Program
 		want    scaffold.Source
 	}{
+		"an archive":            {scaffold.Program{Release: "v1.2.3", Build: build(scaffold.Module, "(devel)", ""), Folders: []string{root}}, scaffold.Source{Version: "v1.2.3"}},
 		"installed":             {scaffold.Program{Build: build(scaffold.Module, "v1.2.3", "h1:x"), Folders: []string{root}}, scaffold.Source{Version: "v1.2.3"}},
 		"part of a program":     {scaffold.Program{Build: within}, scaffold.Source{Version: "v1.0.0"}},
 		"replaced":              {scaffold.Program{Build: replaced, Folders: []string{root}}, scaffold.Source{Checkout: root}},

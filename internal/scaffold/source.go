@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,16 +28,18 @@ type Source struct {
 
 // Program describes the running program, for [Find].
 type Program struct {
+	// Release is the version with which `make release` built the program; empty for other programs.
+	Release string
 	// Build is the program's build information; it may be nil.
 	Build *debug.BuildInfo
 	// Folders are searched for a checkout, each with those above it, in this order. Relative ones are skipped.
 	Folders []string
 }
 
-// Find returns where a project gets the jig that the running program belongs to. A program that `go install` built from a released version
-// says so in its build information. Any other one was built in a checkout.
+// Find returns where a project gets the jig that the running program belongs to. A released program knows its version, and one that `go install`
+// built from a released version says so in its build information. Any other one was built in a checkout.
 func Find(p Program) (Source, error) {
-	if version := released(p.Build); version != "" {
+	if version := cmp.Or(p.Release, released(p.Build)); version != "" {
 		return Source{Version: version}, nil
 	}
 	for _, dir := range p.Folders {

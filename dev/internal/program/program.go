@@ -26,7 +26,7 @@ const (
 // seconds while it waits.
 func Temporal(ctx context.Context, say func(string)) (string, error) {
 	source := sources()
-	if _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil {
+	if _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil || !filepath.IsAbs(source) { // a release knows no path
 		return beside(source)
 	}
 	cache, err := os.UserCacheDir()
@@ -65,8 +65,8 @@ func beside(source string) (string, error) {
 	}
 	path := filepath.Join(filepath.Dir(self), name)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("there is no Temporal server at %s, and its sources are not in %s: "+
-			"build this program again in a clone of jig (%w)", path, source, err)
+		return "", fmt.Errorf("there is no Temporal server at %s: keep the programs of a release in one folder, "+
+			"or build this one again in a clone of jig (its sources were in %s; %w)", path, source, err)
 	}
 	return path, nil
 }
