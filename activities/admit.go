@@ -244,12 +244,10 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	if err != nil {
 		return jig.AsError(err)
 	}
-	if c, ok := a.Catalog.(filler); ok && !isDocument(tool) {
-		filled, err := c.Fill(ctx, tool.Name, input, a.invocation(session, *call, 0, nil))
-		if err != nil {
+	if !isDocument(tool) {
+		if input, err = a.Catalog.Fill(ctx, tool.Name, input, a.invocation(session, *call, 0, nil)); err != nil {
 			return jig.AsError(err)
 		}
-		input = filled
 	}
 	normal, err := canonicalJSON(input)
 	if err != nil {

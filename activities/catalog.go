@@ -101,9 +101,9 @@ func (a *Activities) goContract(tool jig.Tool) contract {
 	c := contract{tool: tool, run: func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
 		return a.Catalog.Run(ctx, tool.Name, input, inv)
 	}}
-	if p, ok := a.Catalog.(previewer); ok && tool.Previews {
+	if tool.Previews {
 		c.preview = func(ctx context.Context, input []byte, inv jig.Invocation, _ plan.Read) (jig.Preview, error) {
-			return p.Preview(ctx, tool.Name, input, inv)
+			return a.Catalog.Preview(ctx, tool.Name, input, inv)
 		}
 	}
 	return c

@@ -151,7 +151,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	require.NoError(t, err)
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
-		Store: o.store, Catalog: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
+		Store: o.store, Catalog: o.Registry, Policy: ruling{office: o}, Tenants: o, Schemas: o.schemas,
 		Expressions: expressions, Composer: cmp.Or(o.composer, activities.Composer(composition.NewEngine())), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, activities.Model(anyModel{})), Now: o.now,
 		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates, Servers: o.servers, Extractor: o.extractor,
 	})
@@ -262,7 +262,10 @@ func (o *office) vouched(t *testing.T, who string, d jig.Decision) jig.Decision 
 }
 
 // ruling applies the office's policies.
-type ruling struct{ *office }
+type ruling struct {
+	*office
+	activities.Policy
+}
 
 func (r ruling) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
 	x, err := r.policies().Decide(ctx, tool, call, session, now)

@@ -348,7 +348,7 @@ func TestThink_DoesNotCallTheModelWhilePaused(t *testing.T) {
 	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {
 		o, model := newOffice(t), &countedModel{}
 		o.Activities = activities.New(activities.Deps{
-			Store: o.db, Catalog: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
+			Store: o.db, Catalog: o.Registry, Policy: ruling{office: o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
 		})
 		o.register(t, document())
 		_, err := o.launches(t, protocol.StartSession{Agent: "nightly"})

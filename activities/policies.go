@@ -13,31 +13,17 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// policyLister lists the policies in force. A Policy may implement it.
-type policyLister interface {
-	// Policies lists a tenant's policies by name, including those that cannot be read.
-	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
-}
-
 // ListPolicies returns a page of a tenant's policies as this worker sees them.
 func (a *Activities) ListPolicies(ctx context.Context, in protocol.PoliciesRequest) (protocol.PoliciesPage, error) {
-	states, err := a.policies(ctx, in.Tenant)
+	states, err := a.Policy.Policies(ctx, in.Tenant)
 	states = slices.DeleteFunc(slices.Clone(states), func(s jig.PolicyState) bool { return s.Name <= in.After })
 	fits := fitting(states, sizeOf)
 	return protocol.PoliciesPage{Policies: append([]jig.PolicyState{}, fits...), More: len(fits) < len(states)}, temporalError(err)
 }
 
-func (a *Activities) policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
-	lister, ok := a.Policy.(policyLister)
-	if !ok {
-		return nil, nil
-	}
-	return lister.Policies(ctx, tenant)
-}
-
 // heldBack returns the policies that hold back the calls of a tenant because this worker cannot read them.
 func (a *Activities) heldBack(ctx context.Context, tenant string) ([]string, error) {
-	states, err := a.policies(ctx, tenant)
+	states, err := a.Policy.Policies(ctx, tenant)
 	var held []string
 	for _, s := range states {
 		if s.Error != "" {
@@ -50,10 +36,6 @@ func (a *Activities) heldBack(ctx context.Context, tenant string) ([]string, err
 // Verdict rules on a call that nobody makes. It changes nothing. The input is not validated, but its paths and URLs must be acceptable.
 func (a *Activities) Verdict(ctx context.Context, in protocol.VerdictRequest) (_ protocol.Verdict, err error) {
 	defer asTemporal(&err)
-	simulator, err := a.simulator()
-	if err != nil {
-		return protocol.Verdict{}, err
-	}
 	tool, known, err := a.tool(ctx, in.Tenant, in.Tool, "")
 	if err != nil {
 		return protocol.Verdict{}, err
@@ -75,29 +57,18 @@ func (a *Activities) Verdict(ctx context.Context, in protocol.VerdictRequest) (_
 	if err := a.acting(ctx, &session); err != nil {
 		return protocol.Verdict{}, err
 	}
-	return simulator.Simulate(ctx, in.Document, tool, call, session, a.Now())
+	return a.Policy.Simulate(ctx, in.Document, tool, call, session, a.Now())
 }
 
 // PolicyCases runs the cases of a policy document. It changes nothing.
 func (a *Activities) PolicyCases(ctx context.Context, in protocol.CasesRequest) (protocol.CasesPage, error) {
-	simulator, err := a.simulator()
-	if err != nil {
-		return protocol.CasesPage{}, temporalError(err)
-	}
 	var failed error
-	page, err := simulator.Cases(ctx, in.Document, func(name string) (jig.Tool, bool) {
+	page, err := a.Policy.Cases(ctx, in.Document, func(name string) (jig.Tool, bool) {
 		tool, known, err := a.tool(ctx, in.Tenant, name, "")
 		failed = cmp.Or(failed, err)
 		return tool, known && err == nil
 	})
 	return page, temporalError(cmp.Or(err, failed))
-}
-
-func (a *Activities) simulator() (simulator, error) {
-	if s, ok := a.Policy.(simulator); ok {
-		return s, nil
-	}
-	return nil, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support simulations")
 }
 
 // These limits apply to a page: how many calls it covers, and how many rules a result names.
@@ -110,10 +81,6 @@ const (
 func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) (_ protocol.BacktestPage, err error) {
 	defer asTemporal(&err)
 	page := protocol.BacktestPage{Results: []protocol.BacktestResult{}, Tally: []protocol.BacktestCount{}}
-	tester, ok := a.Policy.(backtester)
-	if !ok {
-		return page, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support backtests")
-	}
 	recorded, next, err := a.Store.RecordedCalls(ctx, in.Tenant, in.Since, in.Cursor, backtestCalls)
 	if err != nil {
 		return page, err
@@ -137,7 +104,7 @@ func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) 
 		}
 		calls = append(calls, c)
 	}
-	results, err := tester.Backtest(ctx, in.Tenant, in.Document, calls) // even without calls, so that a bad document is reported
+	results, err := a.Policy.Backtest(ctx, in.Tenant, in.Document, calls) // even without calls, so that a bad document is reported
 	if err != nil {
 		return page, err
 	}

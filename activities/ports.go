@@ -26,6 +26,10 @@ type toolRegistry interface {
 	// Validate checks an input against the tool's schema. It returns nil if the input fits, and otherwise one Error with every
 	// violation: MISSING_PARAM if only required parameters are missing, else INVALID_INPUT.
 	Validate(name string, input []byte) error
+	// Fill completes an input that fits the tool's schema when a call is admitted; see tools.Fill.
+	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
+	// Preview describes what a call of a tool will change; see tools.WithPreview. The error says why there is no preview.
+	Preview(ctx context.Context, name string, input []byte, inv jig.Invocation) (jig.Preview, error)
 	// Run runs the tool once. This is the only execution path. It never panics; a tool's panic becomes an INTERNAL result.
 	Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult
 }
@@ -35,28 +39,17 @@ type policyEngine interface {
 	// Rule returns the verdict on a call that is well-formed and permitted, under the tenant's current policies. An error means that the
 	// policies could not be read; callers must not decide.
 	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error)
-}
-
-// simulator tries policies that are not in force. A policyEngine may implement it. Documents that cannot be read are INVALID_INPUT.
-type simulator interface {
-	// Simulate rules on a call that nobody makes. document, unless empty, takes the place of the policy of the same name.
+	// Policies lists a tenant's policies by name, including those that cannot be read.
+	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
+	// Simulate rules on a call that nobody makes. document, unless empty, takes the place of the policy of the same name. Here and below, a
+	// document that cannot be read is INVALID_INPUT.
 	Simulate(ctx context.Context, document string, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (protocol.Verdict, error)
 	// Cases runs the cases of a policy document. tools returns the contracts of tools that cases only name.
 	Cases(ctx context.Context, document string, tools func(name string) (jig.Tool, bool)) (protocol.CasesPage, error)
-}
-
-// backtester evaluates recorded calls against a policy that is not in force. A policyEngine may implement it.
-type backtester interface {
 	// Backtest evaluates recorded calls twice: with the tenant's current policies, and with document, the text of a policy that replaces
-	// the one of the same name or is added. It returns one result for each call, in the same order, and changes nothing. If the document
-	// cannot be read, it returns INVALID_INPUT.
+	// the one of the same name or is added. It returns one result for each call, in the same order, and changes nothing.
 	Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error)
 }
-
-var (
-	_ simulator  = (*policy.Engine)(nil)
-	_ backtester = (*policy.Engine)(nil)
-)
 
 // tenantSettings returns the settings of tenants.
 type tenantSettings interface {
@@ -149,16 +142,4 @@ type rateLimiter interface {
 	// Ask lets an attempt of a call begin, or says how long it should wait before it asks again. whole reports that a composition, an
 	// extraction or a session answers the call. A call without a tool is the start of its session.
 	Ask(ctx context.Context, session jig.Session, call jig.Call, whole bool) (ratelimit.Answer, error)
-}
-
-// filler is a catalog whose tools complete their inputs when calls are admitted.
-type filler interface {
-	// Fill completes an input that fits the tool's schema; see tools.Fill.
-	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
-}
-
-// previewer is a catalog whose tools describe what their calls will change.
-type previewer interface {
-	// Preview describes what a call of a tool will change; see tools.WithPreview. The error says why there is no preview.
-	Preview(ctx context.Context, name string, input []byte, inv jig.Invocation) (jig.Preview, error)
 }

@@ -21,6 +21,7 @@ import (
 type reviewed struct {
 	activities.Store
 	activities.Catalog
+	activities.Policy
 
 	calls  []ledger.RecordedCall
 	filter jig.PendingFilter

@@ -44,6 +44,18 @@ type engine struct {
 	bareLoop *bareLoop
 }
 
+// ruled is a policy engine that applies policies which never change, and can do nothing else.
+type ruled struct {
+	*policy.Engine
+	rules policy.Set
+}
+
+func (r ruled) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
+	return r.rules.Rule(ctx, tool, call, session, now)
+}
+
+func (ruled) Policies(context.Context, string) ([]jig.PolicyState, error) { return nil, nil }
+
 // trusting provides tenant settings in which decisions need no proof.
 type trusting struct{}
 
@@ -95,7 +107,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own.Entities}, Starter: e.starter, Tools: e.registry}),
 	}
 	e.activities = activities.New(activities.Deps{
-		Store: e.store, Catalog: e.registry, Policy: policy.NewSet(), Model: e.models, Expressions: expressions,
+		Store: e.store, Catalog: e.registry, Policy: ruled{rules: policy.NewSet()}, Model: e.models, Expressions: expressions,
 		Composer: e.specs, Extractor: extractor.New(own.Entities, newSchemas().ValidateOutput), RateLimits: limiter.New(e.store, e.store),
 		ParseAgent: parseAgent, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})

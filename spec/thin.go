@@ -47,77 +47,17 @@ func (x Execution) Thin() *ThinTool {
 // thinToolHead is a document of kind thin_tool.
 type thinToolHead struct {
 	toolHead
-	Bundle   string                `json:"bundle,omitempty" spec:"max=64,form=bundle" jsonschema:"The bundle that must be installed."`
-	Entities []thinEntityHead      `json:"entities,omitempty" spec:"max=20" jsonschema:"The entities that it reads, in the order in which they are looked up."`
-	Requires []thinRequirementHead `json:"requires,omitempty" spec:"max=50" jsonschema:"Conditions that must hold once all entities are found, checked in this order."`
-	Creates  *thinCreationHead     `json:"creates,omitempty" jsonschema:"The entity that it creates; none by default."`
-	Starts   *thinStartHead        `json:"starts,omitempty" jsonschema:"The extraction of the created entity; none by default."`
-	URL      string                `json:"url,omitempty" spec:"max=4096" jsonschema:"The link that it returns: a template that also reads entity.id and session.id."`
+	ThinTool
 }
 
-// thinEntityHead is an entity that a thin tool starts from, as the document writes it.
-type thinEntityHead struct {
-	Name      string             `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: engagement" jsonschema:"Its name, unique in the document; read as entities.<name>."`
-	ID        string             `json:"id" spec:"required,min=1,max=4096" hint:"add e.g. id: ${input.engagement_id}" jsonschema:"The entity's id; a template."`
-	Type      string             `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type that it must have" jsonschema:"The entity type that it must have."`
-	Optional  bool               `json:"optional,omitempty" jsonschema:"Whether it is optional: it is null if the id is null or empty."`
-	Workspace string             `json:"workspace,omitempty" spec:"max=4096" jsonschema:"The workspace that it must be in; a template. Not checked if null or empty."`
-	Connected *thinConnectedHead `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none by default."`
-}
-
-// thinConnectedHead says which connected entities are read, as the document writes it.
-type thinConnectedHead struct {
-	Types   []string `json:"types,omitempty" spec:"max=50,form=slug" jsonschema:"The entity types to include; default: all."`
-	Depth   int      `json:"depth,omitempty" spec:"min=1,max=10" jsonschema:"How many relations away they may be; default 1."`
-	AtLeast int      `json:"at_least,omitempty" spec:"min=0,max=10000" jsonschema:"How many there must be; with fewer, the call is rejected with insufficient_graph."`
-}
-
-// thinRequirementHead is a requirement as the document writes it.
-type thinRequirementHead struct {
-	Check   Expression `json:"check" spec:"required,min=1,max=4096" hint:"add a condition (CEL)" jsonschema:"A condition (CEL) that must hold."`
-	Code    string     `json:"code" spec:"required,max=64,form=reason" hint:"add e.g. code: insufficient_graph" jsonschema:"The reason of the rejection, snake_case."`
-	Message string     `json:"message,omitempty" spec:"max=4096" jsonschema:"What the caller should do; a template."`
-}
-
-// thinCreationHead is the entity to create, as the document writes it.
-type thinCreationHead struct {
-	Type       string          `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type" jsonschema:"The entity type."`
-	Title      string          `json:"title,omitempty" spec:"max=4096" jsonschema:"Its title; a template."`
-	Fields     json.RawMessage `json:"fields,omitempty" spec:"form=mapping" jsonschema:"Its content; texts in it are templates."`
-	Key        string          `json:"key,omitempty" spec:"max=4096" jsonschema:"A template: calls with the same key get the same entity; by default each call creates its own."`
-	Relations  json.RawMessage `json:"relations,omitempty" spec:"form=mapping" jsonschema:"Lists of entity ids by relation name; texts in them are templates."`
-	Workspaces json.RawMessage `json:"workspaces,omitempty" spec:"form=list" jsonschema:"A list of the workspaces that it joins; texts in it are templates."`
-}
-
-// thinStartHead is the extraction to start, as the document writes it.
-type thinStartHead struct {
-	Fields []string        `json:"fields,omitempty" spec:"min=1,max=500,form=variable" jsonschema:"The fields to fill; default: all."`
-	Input  json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts in it are templates."`
-}
-
-// thin converts the document's head to a thin tool, with defaults filled in.
+// thin returns the thin tool, with defaults filled in.
 func (h thinToolHead) thin() *ThinTool {
-	t := &ThinTool{Bundle: h.Bundle, URL: h.URL}
 	for _, e := range h.Entities {
-		one := ThinEntity{Name: e.Name, ID: e.ID, Type: e.Type, Optional: e.Optional, Workspace: e.Workspace}
-		if c := e.Connected; c != nil {
-			one.Connected = &ThinConnected{Types: c.Types, Depth: c.Depth, AtLeast: c.AtLeast}
-			setDefault(&one.Connected.Depth, 1)
-		}
-		t.Entities = append(t.Entities, one)
-	}
-	for _, r := range h.Requires {
-		t.Requires = append(t.Requires, ThinRequirement{Check: string(r.Check), Code: r.Code, Message: r.Message})
-	}
-	if c := h.Creates; c != nil {
-		t.Creates = &ThinCreation{
-			Type: c.Type, Title: c.Title, Fields: c.Fields, Key: c.Key, Relations: c.Relations, Workspaces: c.Workspaces,
+		if e.Connected != nil {
+			setDefault(&e.Connected.Depth, 1)
 		}
 	}
-	if s := h.Starts; s != nil {
-		t.Starts = &ThinStart{Fields: s.Fields, Input: s.Input}
-	}
-	return t
+	return &h.ThinTool
 }
 
 // checkThin checks rules that involve more than one key of a thin tool, and then its expressions.
@@ -198,71 +138,71 @@ func (d *decoder) checkList(path string) {
 // `entity.id` and `session.id`.
 type ThinTool struct {
 	// Bundle is the bundle that must be installed; empty means none.
-	Bundle string `json:"bundle,omitempty"`
+	Bundle string `json:"bundle,omitempty" spec:"max=64,form=bundle" jsonschema:"The bundle that must be installed."`
 	// Entities are the entities that the tool needs, in the order in which they are looked up.
-	Entities []ThinEntity `json:"entities,omitempty"`
+	Entities []ThinEntity `json:"entities,omitempty" spec:"max=20" jsonschema:"The entities that it reads, in the order in which they are looked up."`
 	// Requires are checked in order once all entities have been found. The first one that does not hold rejects the call.
-	Requires []ThinRequirement `json:"requires,omitempty"`
-	Creates  *ThinCreation     `json:"creates,omitempty"`
+	Requires []ThinRequirement `json:"requires,omitempty" spec:"max=50" jsonschema:"Conditions that must hold once all entities are found, checked in this order."`
+	Creates  *ThinCreation     `json:"creates,omitempty" jsonschema:"The entity that it creates; none by default."`
 	// Starts is the extraction to start for the created entity; nil for none.
-	Starts *ThinStart `json:"starts,omitempty"`
+	Starts *ThinStart `json:"starts,omitempty" jsonschema:"The extraction of the created entity; none by default."`
 	// URL is a template for the returned link; empty means the worker's default form.
-	URL string `json:"url,omitempty"`
+	URL string `json:"url,omitempty" spec:"max=4096" jsonschema:"The link that it returns: a template that also reads entity.id and session.id."`
 }
 
 // ThinEntity is an entity that a thin tool needs.
 type ThinEntity struct {
-	Name string `json:"name"`
+	Name string `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: engagement" jsonschema:"Its name, unique in the document; read as entities.<name>."`
 	// ID is a template for the entity's id. If it yields null or the empty text and Optional is set, the entity is null.
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Optional bool   `json:"optional,omitempty"`
+	ID       string `json:"id" spec:"required,min=1,max=4096" hint:"add e.g. id: ${input.engagement_id}" jsonschema:"The entity's id; a template."`
+	Type     string `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type that it must have" jsonschema:"The entity type that it must have."`
+	Optional bool   `json:"optional,omitempty" jsonschema:"Whether it is optional: it is null if the id is null or empty."`
 	// Workspace is a template for the workspace that the entity must be in. If it yields null or the empty text, there is no check.
-	Workspace string `json:"workspace,omitempty"`
+	Workspace string `json:"workspace,omitempty" spec:"max=4096" jsonschema:"The workspace that it must be in; a template. Not checked if null or empty."`
 	// Connected says which connected entities are available as `connected`; nil means none.
-	Connected *ThinConnected `json:"connected,omitempty"`
+	Connected *ThinConnected `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none by default."`
 }
 
 // ThinConnected selects the entities that are connected with another.
 type ThinConnected struct {
 	// Types are the entity types that count; empty means all.
-	Types []string `json:"types,omitempty"`
+	Types []string `json:"types,omitempty" spec:"max=50,form=slug" jsonschema:"The entity types to include; default: all."`
 	// Depth is the maximum distance in relations; default 1, at most [entity.MaxConnectedDepth].
-	Depth int `json:"depth,omitempty"`
+	Depth int `json:"depth,omitempty" spec:"min=1,max=10" jsonschema:"How many relations away they may be; default 1."`
 	// AtLeast is the number of connected entities required; with fewer, the call is rejected with ReasonInsufficientGraph.
-	AtLeast int `json:"at_least,omitempty"`
+	AtLeast int `json:"at_least,omitempty" spec:"min=0,max=10000" jsonschema:"How many there must be; with fewer, the call is rejected with insufficient_graph."`
 }
 
 // ThinRequirement is a condition that must hold for a thin tool to act.
 type ThinRequirement struct {
 	// Check is a boolean CEL expression.
-	Check string `json:"check"`
+	Check Expression `json:"check" spec:"required,min=1,max=4096" hint:"add a condition (CEL)" jsonschema:"A condition (CEL) that must hold."`
 	// Code is the reason for the rejection, in snake_case: one of the Reason constants of package jig, or one that the author defines.
-	Code string `json:"code"`
+	Code string `json:"code" spec:"required,max=64,form=reason" hint:"add e.g. code: insufficient_graph" jsonschema:"The reason of the rejection, snake_case."`
 	// Message is a template for a message that tells the caller what to do.
-	Message string `json:"message,omitempty"`
+	Message string `json:"message,omitempty" spec:"max=4096" jsonschema:"What the caller should do; a template."`
 }
 
 // ThinCreation describes the entity that a thin tool creates.
 type ThinCreation struct {
-	Type string `json:"type"`
+	Type string `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type" jsonschema:"The entity type."`
 	// Title is a template. Fields is a document of templates that gives the entity's content.
-	Title  string          `json:"title,omitempty"`
-	Fields json.RawMessage `json:"fields,omitempty"`
+	Title  string          `json:"title,omitempty" spec:"max=4096" jsonschema:"Its title; a template."`
+	Fields json.RawMessage `json:"fields,omitempty" spec:"form=mapping" jsonschema:"Its content; texts in it are templates."`
 	// Key is a template. A second call with the same key gets the entity and the extraction of the first. If it is empty, each call creates
 	// its own entity.
-	Key string `json:"key,omitempty"`
+	Key string `json:"key,omitempty" spec:"max=4096" jsonschema:"A template: calls with the same key get the same entity; by default each call creates its own."`
 	// Relations and Workspaces are documents of templates: lists of ids by relation name, and a list of workspace names.
-	Relations  json.RawMessage `json:"relations,omitempty"`
-	Workspaces json.RawMessage `json:"workspaces,omitempty"`
+	Relations  json.RawMessage `json:"relations,omitempty" spec:"form=mapping" jsonschema:"Lists of entity ids by relation name; texts in them are templates."`
+	Workspaces json.RawMessage `json:"workspaces,omitempty" spec:"form=list" jsonschema:"A list of the workspaces that it joins; texts in it are templates."`
 }
 
 // ThinStart describes the extraction that a thin tool starts.
 type ThinStart struct {
 	// Fields are the only fields to fill; empty means all.
-	Fields []string `json:"fields,omitempty"`
+	Fields []string `json:"fields,omitempty" spec:"min=1,max=500,form=variable" jsonschema:"The fields to fill; default: all."`
 	// Input is a document of templates, available to the tasks as `input`.
-	Input json.RawMessage `json:"input,omitempty"`
+	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts in it are templates."`
 }
 
 // ThinResult is the result data of a thin tool that acted.

@@ -124,7 +124,7 @@ func (d *drawing) thin(x Execution, in []exit) []exit {
 		step(box, "look up "+lookupText(&t.Entities[i]), strings.Join(lookupRemarks(&t.Entities[i]), "; "))
 	}
 	for _, r := range t.Requires {
-		step(diamond, r.Check)
+		step(diamond, string(r.Check))
 		d.link([]exit{{from: in[0].from, label: "no"}}, d.node(roundEnds, "rejected: "+r.Code))
 		in[0].label = "yes"
 	}

@@ -128,7 +128,7 @@ func (d *decoder) thinExpressions(x Execution, types func(name string) (entity.T
 	s.shapes = whole
 	for i, r := range x.Thin().Requires {
 		path := indexPath("requires", i)
-		s.source(path+".check", r.Check, expr.Bool)
+		s.source(path+".check", string(r.Check), expr.Bool)
 		s.text(path+".message", false)
 	}
 	if c := x.Thin().Creates; c != nil {

@@ -135,12 +135,6 @@ type Settings struct {
 	Unstreamed []string
 }
 
-// Defaults of the settings.
-const (
-	defaultStopTimeout   = 20 * time.Second
-	defaultWorkflowCache = 1500
-)
-
 // LoadSettings reads the settings from environ, which has the form of [os.Environ]. What is not set there comes from the file in which
 // jig-dev writes the addresses of its servers, if there is one: see [client.FindDevEnv]. The error names every setting that
 // is wrong.
@@ -165,47 +159,85 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 
 // settings reads everything but the settings of Temporal.
 func (r *reader) settings(temporal client.Settings) (Settings, error) {
-	s := Settings{
-		Temporal:          temporal,
-		DatabaseURL:       r.Text(EnvDatabaseURL, ""),
-		DatabaseOwnerURL:  r.Text(EnvDatabaseOwnerURL, ""),
-		ServerDatabaseURL: r.Text(EnvServerURL, ""),
-		DatabaseMaxConns:  r.Number(EnvDatabaseConns, 0),
-		Installation:      r.Text(EnvInstallation, ""),
-		Deployment:        r.deployment(EnvDeployment),
-		Tracing:           telemetry.ReadSettings(&r.Reader),
-		Workdir:           r.Text(EnvWorkdir, ""),
-		AllowLoopback:     r.Flag(EnvAllowLoopback),
-		AllowHosts:        r.List(EnvAllowHosts),
-		LogLevel:          r.Level(EnvLogLevel),
-		LogJSON:           r.Choice(EnvLogFormat, "text", "json") == "json",
-		StartTimeout:      r.Duration(EnvStartTimeout, 0),
-		StopTimeout:       r.Duration(EnvStopTimeout, defaultStopTimeout),
-		RetryFor:          r.Duration(EnvRetryFor, jig.DefaultRetryFor),
-		WorkflowCache:     r.Number(EnvWorkflowCache, defaultWorkflowCache),
-		WorkflowTasks:     r.Number(EnvWorkflowTasks, 0),
-		Proof:             jig.Proof(r.Choice(EnvProof, string(jig.ProofKey), string(jig.ProofClaimed), string(jig.ProofVouched), string(jig.ProofPasskey))),
-		Starts:            jig.Proof(r.Choice(EnvStarts, string(jig.ProofClaimed), string(jig.ProofVouched))),
-		RootKeys:          r.rootKeys(EnvRootKey),
-		OperatorKey:       r.key(EnvOperatorKey),
-		Permissions:       r.List(EnvPermissions),
-		MetricsAddress:    r.Text(EnvMetrics, ""),
-		PublicURL:         r.Text(EnvPublicURL, ""),
-		MailServer:        r.Text(EnvMailServer, ""),
-		MailFrom:          r.Text(EnvMailFrom, ""),
-		EntityURL:         r.Text(EnvEntityURL, ""),
-		Model:             r.Text(EnvModel, ""),
-		Anthropic:         model.Provider{APIKey: r.Text(EnvAnthropicKey, ""), BaseURL: r.Text(EnvAnthropicURL, "")},
-		OpenAI:            model.Provider{APIKey: r.Text(EnvOpenAIKey, ""), BaseURL: r.Text(EnvOpenAIURL, "")},
-		Unstreamed:        r.patterns(EnvUnstreamed),
-	}
+	s := Settings{Temporal: temporal, Tracing: telemetry.ReadSettings(&r.Reader)}
+	r.variables(&s)
 	if r.Text(EnvSignals, "") != "" && r.Text(EnvProof, "") == "" {
-		s.Signals = tenancy.SignalMode(r.Choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff)))
+		s.Signals = choice(r, tenancy.SignalsSigned, tenancy.SignalsTrusted, tenancy.SignalsOff)(EnvSignals)
 	}
 	if s.DefaultWorkdir = r.Text(EnvDefaultWorkdir, ""); r.Env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
 		s.DefaultWorkdir = r.Env[EnvDefaultWorkdir]
 	}
 	return s, r.Err()
+}
+
+// variables reads the settings that need no others, and lists all settings for the help text: each variable with its meaning.
+func (r *reader) variables(s *Settings) [][2]string {
+	text := func(name string) string { return r.Text(name, "") }
+	return [][2]string{
+		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
+		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
+		{client.EnvCompression, "auto, on or off: gzip for requests to Temporal; default auto, which is off for addresses of this machine"},
+		{client.EnvTaskQueue, "task queue to poll; default jig"},
+		{client.EnvDevEnv, "file with settings that jig-dev wrote; default .jig/dev.env in this folder or above it, empty means none"},
+		set(&s.DatabaseURL, text, EnvDatabaseURL, "PostgreSQL, as the application's role; required"),
+		set(&s.DatabaseOwnerURL, text, EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"),
+		set(&s.ServerDatabaseURL, text, EnvServerURL, "PostgreSQL, as the server's role, to which migrate gives its rights; default none"),
+		set(&s.DatabaseMaxConns, r.number(0), EnvDatabaseConns, "maximum number of database connections; default 4 per CPU, at least 8"),
+		set(&s.Installation, text, EnvInstallation, "id of this installation, part of every idempotency key; default: the id in the database"),
+		set(&s.Deployment, r.deployment, EnvDeployment, "NAME:BUILD, the worker's version, which gets no work until it is made current; default none"),
+		set(&s.Workdir, text, EnvWorkdir, "folder that holds one folder for each tenant's file tools; required"),
+		set(&s.AllowLoopback, r.Flag, EnvAllowLoopback, "true lets the http tools connect to this machine; default false"),
+		set(&s.AllowHosts, r.List, EnvAllowHosts, "internal hosts that the http tools may reach, as host or host:port, separated by commas; default none"),
+		telemetry.Describe(),
+		{EnvTraceContent, "true puts prompts, answers, inputs and outputs into traces; default false"},
+		set(&s.LogLevel, r.Level, EnvLogLevel, "debug, info, warn or error; default info"),
+		set(&s.LogJSON, func(name string) bool { return r.Choice(name, "text", "json") == "json" }, EnvLogFormat, "text or json; default text"),
+		set(&s.StartTimeout, r.duration(0), EnvStartTimeout, "how long to wait for PostgreSQL and Temporal at the start, e.g. 5m; 0 for no limit; default 0"),
+		set(&s.StopTimeout, r.duration(20*time.Second), EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"),
+		set(&s.RetryFor, r.duration(jig.DefaultRetryFor), EnvRetryFor, "how long after its first failure a call is retried if the failure may pass and its tool does not say; default 15m"),
+		set(&s.WorkflowCache, r.number(1500), EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"),
+		set(&s.WorkflowTasks, r.number(0), EnvWorkflowTasks, "sessions that advance at the same time, not counting tools and models that take long; default 16 per CPU, at least 32"),
+		set(&s.Model, text, EnvModel, "model for prompts that name no model, e.g. anthropic/claude-sonnet-4-5"),
+		set(&s.Proof, choice(r, jig.ProofKey, jig.ProofClaimed, jig.ProofVouched, jig.ProofPasskey), EnvProof, "what decisions must prove: claimed, vouched, key or passkey; default key"),
+		set(&s.Starts, choice(r, jig.ProofClaimed, jig.ProofVouched), EnvStarts, "what starts, messages and reads must prove: claimed or vouched; default claimed"),
+		{EnvSignals, "instead of " + EnvProof + ": trusted (nothing), signed (a token) or off (a token, no raw signals); default none"},
+		set(&s.RootKeys, r.rootKeys, EnvRootKey, "public root key, which certifies the keys of servers (`jig root-key new` prints it), or several with commas between them; default none"),
+		set(&s.OperatorKey, r.key, EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"),
+		set(&s.Permissions, r.List, EnvPermissions, "permissions of everybody in tenants without a document, separated by commas; default none"),
+		set(&s.MetricsAddress, text, EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"),
+		set(&s.PublicURL, text, EnvPublicURL, "address of the server, for links in mail and chats; default none"),
+		set(&s.MailServer, text, EnvMailServer, "server for mail about approvals: smtp://user:password@host:587, or smtps:// for TLS from the start; default none"),
+		set(&s.MailFrom, text, EnvMailFrom, "sender of that mail, e.g. jig@example.com"),
+		set(&s.EntityURL, text, EnvEntityURL, "link that thin tools return; may contain {tenant}, {entity_id} and {session_id}; default /entities/{entity_id}"),
+		set(&s.Anthropic.APIKey, text, EnvAnthropicKey, "key for models anthropic/…, which need it"),
+		set(&s.Anthropic.BaseURL, text, EnvAnthropicURL, "base URL instead of Anthropic's own"),
+		set(&s.OpenAI.APIKey, text, EnvOpenAIKey, "key for models openai/…; not needed by most local servers"),
+		set(&s.OpenAI.BaseURL, text, EnvOpenAIURL, "base URL instead of OpenAI's own, e.g. of Ollama, vLLM or a gateway"),
+		set(&s.Unstreamed, r.patterns, EnvUnstreamed, "models that cannot stream answers, e.g. openai/o3*, separated by commas; default none"),
+	}
+}
+
+// set reads a setting, and returns its line of the help text.
+func set[T any](into *T, read func(name string) T, name, meaning string) [2]string {
+	*into = read(name)
+	return [2]string{name, meaning}
+}
+
+func (r *reader) number(otherwise int) func(name string) int {
+	return func(name string) int { return r.Number(name, otherwise) }
+}
+
+func (r *reader) duration(otherwise time.Duration) func(name string) time.Duration {
+	return func(name string) time.Duration { return r.Duration(name, otherwise) }
+}
+
+// choice returns what reads one of the options, by default the first.
+func choice[T ~string](r *reader, options ...T) func(name string) T {
+	words := make([]string, len(options))
+	for i, o := range options {
+		words[i] = string(o)
+	}
+	return func(name string) T { return T(r.Choice(name, words...)) }
 }
 
 // check returns an error if a setting is missing that every worker needs.
@@ -246,49 +278,8 @@ func (s Settings) dirs() workdir.Dirs {
 
 // Describe lists the settings for the help text.
 func Describe() string {
-	rows := [][2]string{
-		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
-		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
-		{client.EnvCompression, "auto, on or off: gzip for requests to Temporal; default auto, which is off for addresses of this machine"},
-		{client.EnvTaskQueue, "task queue to poll; default jig"},
-		{client.EnvDevEnv, "file with settings that jig-dev wrote; default .jig/dev.env in this folder or above it, empty means none"},
-		{EnvDatabaseURL, "PostgreSQL, as the application's role; required"},
-		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
-		{EnvServerURL, "PostgreSQL, as the server's role, to which migrate gives its rights; default none"},
-		{EnvDatabaseConns, "maximum number of database connections; default 4 per CPU, at least 8"},
-		{EnvInstallation, "id of this installation, part of every idempotency key; default: the id in the database"},
-		{EnvDeployment, "NAME:BUILD, the worker's version, which gets no work until it is made current; default none"},
-		{EnvWorkdir, "folder that holds one folder for each tenant's file tools; required"},
-		{EnvAllowLoopback, "true lets the http tools connect to this machine; default false"},
-		{EnvAllowHosts, "internal hosts that the http tools may reach, as host or host:port, separated by commas; default none"},
-		telemetry.Describe(),
-		{EnvTraceContent, "true puts prompts, answers, inputs and outputs into traces; default false"},
-		{EnvLogLevel, "debug, info, warn or error; default info"},
-		{EnvLogFormat, "text or json; default text"},
-		{EnvStartTimeout, "how long to wait for PostgreSQL and Temporal at the start, e.g. 5m; 0 for no limit; default 0"},
-		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
-		{EnvRetryFor, "how long after its first failure a call is retried if the failure may pass and its tool does not say; default 15m"},
-		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
-		{EnvWorkflowTasks, "sessions that advance at the same time, not counting tools and models that take long; default 16 per CPU, at least 32"},
-		{EnvModel, "model for prompts that name no model, e.g. anthropic/claude-sonnet-4-5"},
-		{EnvProof, "what decisions must prove: claimed, vouched, key or passkey; default key"},
-		{EnvStarts, "what starts, messages and reads must prove: claimed or vouched; default claimed"},
-		{EnvSignals, "instead of " + EnvProof + ": trusted (nothing), signed (a token) or off (a token, no raw signals); default none"},
-		{EnvRootKey, "public root key, which certifies the keys of servers (`jig root-key new` prints it), or several with commas between them; default none"},
-		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"},
-		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas; default none"},
-		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
-		{EnvPublicURL, "address of the server, for links in mail and chats; default none"},
-		{EnvMailServer, "server for mail about approvals: smtp://user:password@host:587, or smtps:// for TLS from the start; default none"},
-		{EnvMailFrom, "sender of that mail, e.g. jig@example.com"},
-		{EnvEntityURL, "link that thin tools return; may contain {tenant}, {entity_id} and {session_id}; default /entities/{entity_id}"},
-		{EnvAnthropicKey, "key for models anthropic/…, which need it"},
-		{EnvAnthropicURL, "base URL instead of Anthropic's own"},
-		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},
-		{EnvOpenAIURL, "base URL instead of OpenAI's own, e.g. of Ollama, vLLM or a gateway"},
-		{EnvUnstreamed, "models that cannot stream answers, e.g. openai/o3*, separated by commas; default none"},
-	}
-	return setting.Table(rows)
+	var none reader
+	return setting.Table(none.variables(&Settings{}))
 }
 
 // Logger returns a logger that writes to w with the configured level and format.

@@ -106,7 +106,7 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 	p.agent = "agent-" + strings.ToLower(strings.TrimPrefix(p.id, "ses_"))
 	p.policies.Store(&rules)
 	p.acts = activities.New(activities.Deps{
-		Store: a.db, Catalog: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, ParseAgent: a.parseAgent,
+		Store: a.db, Catalog: a.registry, Policy: verdicts{rule: p.Rule}, Model: a, Expressions: a.expressions, Composer: a.composer, ParseAgent: a.parseAgent,
 		Schemas: schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true}), Tenants: p,
 		Logger: slog.New(slog.DiscardHandler), Now: p.now,
 	})

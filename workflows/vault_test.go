@@ -100,6 +100,18 @@ func (v *vault) Run(ctx context.Context, name string, input []byte, inv jig.Invo
 	return v.now().Run(ctx, name, input, inv)
 }
 
+// verdicts is a policy engine that gives the verdicts of a function, and can do nothing else.
+type verdicts struct {
+	*policy.Engine
+	rule func(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error)
+}
+
+func (r verdicts) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
+	return r.rule(ctx, tool, call, session, now)
+}
+
+func (verdicts) Policies(context.Context, string) ([]jig.PolicyState, error) { return nil, nil }
+
 // Rule applies the policies that the test set.
 func (v *vault) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
 	v.mu.Lock()
@@ -109,6 +121,14 @@ func (v *vault) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session 
 		return policy.Ruling{}, lost
 	}
 	return rules.Rule(ctx, tool, call, session, now)
+}
+
+func (v *vault) Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error) {
+	return v.now().Fill(ctx, name, input, inv)
+}
+
+func (v *vault) Preview(ctx context.Context, name string, input []byte, inv jig.Invocation) (jig.Preview, error) {
+	return v.now().Preview(ctx, name, input, inv)
 }
 
 // Settings returns the settings of a tenant that trusts what signals claim.
@@ -165,7 +185,7 @@ func (v *vault) serve(t *testing.T, db activities.Store) {
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: db, Catalog: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
+		Store: db, Catalog: v, Policy: verdicts{rule: v.Rule}, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 

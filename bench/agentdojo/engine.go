@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
@@ -63,6 +64,18 @@ type engine struct {
 	sessions sync.Map
 }
 
+// ruled is a policy engine that applies policies which never change, and can do nothing else.
+type ruled struct {
+	*policy.Engine
+	rules policy.Set
+}
+
+func (r ruled) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
+	return r.rules.Rule(ctx, tool, call, session, now)
+}
+
+func (ruled) Policies(context.Context, string) ([]jig.PolicyState, error) { return nil, nil }
+
 // newEngine returns an engine with the tools of a suite. If strict is true, it also asks about computed values.
 func newEngine(db *store.DB, s *suite, strict bool) (*engine, error) {
 	e := &engine{store: db}
@@ -91,7 +104,7 @@ func newEngine(db *store.DB, s *suite, strict bool) (*engine, error) {
 		return nil, fmt.Errorf("set up expressions: %w", err)
 	}
 	e.Activities = activities.New(activities.Deps{
-		Store: db, Catalog: e.registry, Policy: policy.NewSet(compiled), Model: e, Expressions: expressions,
+		Store: db, Catalog: e.registry, Policy: ruled{rules: policy.NewSet(compiled)}, Model: e, Expressions: expressions,
 		Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Tenants: e,
 		Schemas: schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true}),
 		Logger:  slog.New(slog.DiscardHandler),

@@ -63,13 +63,6 @@ type Install struct {
 	Replace bool   `json:"replace,omitempty" jsonschema:"also replace documents that the tenant has changed, and allow a lower version"`
 }
 
-// Document identifies a document of a bundle, by the kind under which it is stored.
-type Document struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
 // Installed is the output of bundle.install.
 type Installed struct {
 	Name    string `json:"name"`
@@ -78,10 +71,10 @@ type Installed struct {
 	// Changed is false if exactly this bundle was already installed.
 	Changed bool `json:"changed"`
 	// Before is the version that was installed before; omitted if there was none.
-	Before    string     `json:"before,omitempty"`
-	Documents []Document `json:"documents"`
+	Before    string                   `json:"before,omitempty"`
+	Documents []bundle.DocumentVersion `json:"documents"`
 	// Removed are the documents of the previous version that the new one lacks.
-	Removed []Document `json:"removed,omitempty"`
+	Removed []bundle.DocumentVersion `json:"removed,omitempty"`
 	// Warnings are advice that did not prevent the installation.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -114,7 +107,7 @@ type Removed struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	// Documents are the documents that belonged to the bundle.
-	Documents []Document `json:"documents"`
+	Documents []bundle.DocumentVersion `json:"documents"`
 	// Entities is the number of entities of its types that are kept but out of use.
 	Entities int64 `json:"entities"`
 }
@@ -136,15 +129,15 @@ type Nothing struct{}
 
 // Bundle is a bundle that is installed for the tenant.
 type Bundle struct {
-	Name        string     `json:"name"`
-	Version     string     `json:"version"`
-	Hash        string     `json:"hash"`
-	Title       string     `json:"title,omitempty"`
-	Description string     `json:"description,omitempty"`
-	Requires    []string   `json:"requires,omitempty"`
-	Documents   []Document `json:"documents"`
-	InstalledAt time.Time  `json:"installed_at"`
-	InstalledBy string     `json:"installed_by"`
+	Name        string                   `json:"name"`
+	Version     string                   `json:"version"`
+	Hash        string                   `json:"hash"`
+	Title       string                   `json:"title,omitempty"`
+	Description string                   `json:"description,omitempty"`
+	Requires    []string                 `json:"requires,omitempty"`
+	Documents   []bundle.DocumentVersion `json:"documents"`
+	InstalledAt time.Time                `json:"installed_at"`
+	InstalledBy string                   `json:"installed_by"`
 }
 
 // List is the output of bundle.list.
@@ -211,7 +204,7 @@ func read(in Install) (spec.Bundle, spec.Problems) {
 
 // remove takes a bundle out of use. If an earlier attempt removed it but could not report so, a later attempt finds it gone and succeeds.
 func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Removed, error) {
-	counts, err := o.counts(ctx, inv.Tenant)
+	counts, err := o.Store.EntityCounts(ctx, inv.Tenant)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -223,16 +216,8 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Remo
 		return Removed{}, err
 	}
 	return Removed{
-		Name: gone.Name, Version: gone.Version, Documents: documentsOf(gone.Documents), Entities: entities(removed, counts),
+		Name: gone.Name, Version: gone.Version, Documents: documentsOf(gone.Documents), Entities: changes.Entities(removed, counts),
 	}, nil
-}
-
-// entities returns the number of entities of the types among some documents.
-func entities(documents []bundle.DocumentVersion, counts map[string]int64) (n int64) {
-	for _, name := range bundle.NamesOf(documents, spec.KindEntityType.Stored()) {
-		n += counts[name]
-	}
-	return n
 }
 
 func (o Options) list(ctx context.Context, inv jig.Invocation, _ Nothing) (List, error) {
@@ -250,10 +235,7 @@ func (o Options) list(ctx context.Context, inv jig.Invocation, _ Nothing) (List,
 	return out, nil
 }
 
-func documentsOf(versions []bundle.DocumentVersion) []Document {
-	list := make([]Document, len(versions))
-	for i, v := range versions {
-		list[i] = Document{Kind: v.Kind, Name: v.Name, Version: v.Version}
-	}
-	return list
+// documentsOf returns a list that is not nil, so that JSON has an empty list and not null.
+func documentsOf(versions []bundle.DocumentVersion) []bundle.DocumentVersion {
+	return append([]bundle.DocumentVersion{}, versions...)
 }

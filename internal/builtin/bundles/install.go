@@ -134,15 +134,6 @@ func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle,
 	return retype.Checker{Counts: o.Store.EntityCounts, TypeOf: o.TypeOf}.Check(ctx, tenant, "files", types, gone)
 }
 
-func (o Options) counts(ctx context.Context, tenant string) (map[string]int64, error) {
-	list, err := o.Store.EntityCounts(ctx, tenant)
-	counts := make(map[string]int64, len(list))
-	for _, c := range list {
-		counts[c.Type] = c.Count
-	}
-	return counts, err
-}
-
 // Documents reads the record of all bundles that were ever installed.
 type Documents interface {
 	// DocumentAt returns a version of a document that a tenant has or had; NOT_FOUND if the tenant never had it.
@@ -201,7 +192,7 @@ func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Inst
 	if before.Version != "" {
 		what = "Replaces " + b.Manifest.Name + " " + before.Version + " with " + b.Manifest.Version
 	}
-	return o.planned(ctx, inv.Tenant, snapshot, plan, b.Documents).Preview(what)
+	return changes.Planned{Snapshot: snapshot, Plan: plan, Documents: b.Documents}.Preview(ctx, o.Store, inv.Tenant, what)
 }
 
 // previewRemove shows which documents are taken out of use, what guards less afterwards, and which other documents use them or the bundle's
@@ -219,27 +210,14 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	planned := o.planned(ctx, inv.Tenant, snapshot, plan, nil)
-	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known); err != nil {
-		return jig.Preview{}, err
-	}
-	p, err := planned.Preview("Removes " + in.Name + " " + snapshot.Before.Version)
+	p, err := changes.Planned{Snapshot: snapshot, Plan: plan, Known: &known}.
+		Preview(ctx, o.Store, inv.Tenant, "Removes "+in.Name+" "+snapshot.Before.Version)
 	if err != nil {
 		return p, err
 	}
-	counts, err := o.counts(ctx, inv.Tenant)
-	if n := entities(plan.Removed, counts); n > 0 {
+	counts, err := o.Store.EntityCounts(ctx, inv.Tenant)
+	if n := changes.Entities(plan.Removed, counts); n > 0 {
 		p.Title += fmt.Sprintf("; entities that stay, but are out of use: %d", n)
 	}
 	return p, err
-}
-
-// planned returns a planned change with the documents and the function that its description needs.
-func (o Options) planned(ctx context.Context, tenant string, snapshot *bundle.Snapshot, plan bundle.Plan, docs []spec.Document) changes.Planned {
-	return changes.Planned{
-		Snapshot: snapshot, Plan: plan, Documents: docs,
-		Body: func(d bundle.DocumentVersion) ([]byte, error) {
-			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
-		},
-	}
 }

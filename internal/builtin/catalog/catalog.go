@@ -66,16 +66,10 @@ type Files struct {
 	Documents []File `json:"documents" minItems:"1" maxItems:"100"`
 }
 
-// Registered is a document that is now current.
-type Registered struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
 // Result is the output of catalog.put.
 type Result struct {
-	Documents []Registered `json:"documents"`
+	// Documents are the documents that are now current.
+	Documents []bundle.DocumentVersion `json:"documents"`
 	// Warnings are advice that did not prevent the registration.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -138,17 +132,7 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	return o.planned(ctx, inv.Tenant, snapshot, plan, c.docs).Preview("Registers documents")
-}
-
-// planned returns a planned change with the documents and the function that its description needs.
-func (o Options) planned(ctx context.Context, tenant string, snapshot *bundle.Snapshot, plan bundle.Plan, docs []spec.Document) changes.Planned {
-	return changes.Planned{
-		Snapshot: snapshot, Plan: plan, Documents: docs,
-		Body: func(d bundle.DocumentVersion) ([]byte, error) {
-			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
-		},
-	}
+	return changes.Planned{Snapshot: snapshot, Plan: plan, Documents: c.docs}.Preview(ctx, o.Store, inv.Tenant, "Registers documents")
 }
 
 func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
@@ -219,9 +203,9 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 	if err := o.Store.RegisterDocuments(ctx, inv, bundle.Register{Documents: stored, Shown: shown, Types: c.types}); err != nil {
 		return Result{}, err
 	}
-	out := Result{Documents: make([]Registered, len(c.docs)), Warnings: c.warnings}
+	out := Result{Documents: make([]bundle.DocumentVersion, len(c.docs)), Warnings: c.warnings}
 	for i, doc := range c.docs {
-		out.Documents[i] = Registered{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}
+		out.Documents[i] = bundle.DocumentVersion{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}
 	}
 	return out, nil
 }

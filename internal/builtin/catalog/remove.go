@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -28,7 +27,7 @@ type Names struct {
 // Removed is the output of catalog.remove.
 type Removed struct {
 	// Documents are the versions that went out of use.
-	Documents []Registered `json:"documents"`
+	Documents []bundle.DocumentVersion `json:"documents"`
 	// Entities is the number of entities of removed types, which are kept but out of use.
 	Entities int64 `json:"entities,omitempty"`
 }
@@ -89,16 +88,12 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	planned := o.planned(ctx, inv.Tenant, snapshot, plan, nil)
-	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known); err != nil {
-		return jig.Preview{}, err
-	}
-	p, err := planned.Preview("Removes documents")
+	p, err := changes.Planned{Snapshot: snapshot, Plan: plan, Known: &known}.Preview(ctx, o.Store, inv.Tenant, "Removes documents")
 	if err != nil {
 		return p, err
 	}
-	n, err := o.entities(ctx, inv.Tenant, plan.Removed)
-	if n > 0 {
+	counts, err := o.Store.EntityCounts(ctx, inv.Tenant)
+	if n := changes.Entities(plan.Removed, counts); n > 0 {
 		p.Title += fmt.Sprintf("; entities that stay, but are out of use: %d", n)
 	}
 	return p, err
@@ -117,27 +112,12 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Names) (Remo
 	if err != nil {
 		return Removed{}, err
 	}
-	out := Removed{Documents: make([]Registered, len(plan.Retired))}
-	for i, d := range plan.Retired {
-		out.Documents[i] = Registered(d)
-	}
+	out := Removed{Documents: append([]bundle.DocumentVersion{}, plan.Retired...)}
 	// The documents are removed. A failure to count must not say otherwise.
-	if n, err := o.entities(ctx, inv.Tenant, plan.Removed); err == nil {
-		out.Entities = n
+	if counts, err := o.Store.EntityCounts(ctx, inv.Tenant); err == nil {
+		out.Entities = changes.Entities(plan.Removed, counts)
 	}
 	return out, nil
-}
-
-// entities returns the number of entities of the types among some documents.
-func (o Options) entities(ctx context.Context, tenant string, documents []bundle.DocumentVersion) (n int64, err error) {
-	counts, err := o.Store.EntityCounts(ctx, tenant)
-	types := bundle.NamesOf(documents, spec.KindEntityType.Stored())
-	for _, count := range counts {
-		if slices.Contains(types, count.Type) {
-			n += count.Count
-		}
-	}
-	return n, err
 }
 
 // expected says which version of a document must be current.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -37,23 +38,43 @@ type Planned struct {
 	Plan     bundle.Plan
 	// Documents are the documents of the call, if it has any.
 	Documents []spec.Document
-	// Users are the documents to look for uses of those removed; nil if the change removes none.
-	Users *Users
-	// Body returns the stored body of a version that the tenant sees.
-	Body func(d bundle.DocumentVersion) ([]byte, error)
+	// Known is the tenant's catalog before the change, in which uses of removed documents are looked for; nil if the change removes none.
+	Known *spec.Catalog
+
+	// users are the documents that may use those removed. body returns the body of a version that the tenant sees.
+	users *users
+	body  func(d bundle.DocumentVersion) ([]byte, error)
 }
 
-// Preview describes the change. Its precondition is the state of the documents, which the store checks in the transaction that changes them.
-// what begins the title.
-func (p Planned) Preview(what string) (jig.Preview, error) {
+// Preview describes the change to a tenant whose documents are read from stored. Its precondition is the state of the documents, which the
+// store checks in the transaction that changes them. what begins the title.
+func (p Planned) Preview(ctx context.Context, stored Documents, tenant, what string) (shown jig.Preview, err error) {
+	p.body = func(d bundle.DocumentVersion) ([]byte, error) {
+		return stored.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
+	}
+	if p.Known != nil {
+		if p.users, err = readUsers(ctx, stored, tenant, *p.Known); err != nil {
+			return jig.Preview{}, err
+		}
+	}
 	var list List
 	if err := list.planned(p); err != nil {
 		return jig.Preview{}, err
 	}
-	shown := list.Preview(what)
-	var err error
+	shown = list.Preview(what)
 	shown.Precondition, err = p.Snapshot.State()
 	return shown, err
+}
+
+// Entities returns the number of entities of the types among some documents. counts has the numbers of all types.
+func Entities(documents []bundle.DocumentVersion, counts []entity.Count) (n int64) {
+	types := bundle.NamesOf(documents, spec.KindEntityType.Stored())
+	for _, count := range counts {
+		if slices.Contains(types, count.Type) {
+			n += count.Count
+		}
+	}
+	return n
 }
 
 // planned adds what a planned change does to each document.
@@ -76,15 +97,15 @@ func (l *List) planned(p Planned) error {
 			}
 			continue
 		}
-		body, err := p.Body(d)
+		body, err := p.body(d)
 		if err != nil {
 			return err
 		}
 		l.Remove(d.Kind, d.Name, body)
 		gone[d.Key()] = true
 	}
-	if p.Users != nil {
-		l.breaks = p.Users.broken(gone, p.Snapshot.Name)
+	if p.users != nil {
+		l.breaks = p.users.broken(gone, p.Snapshot.Name)
 	}
 	for _, h := range p.Plan.Kept {
 		why := "the tenant has registered it, too"
@@ -94,7 +115,7 @@ func (l *List) planned(p Planned) error {
 		case p.Snapshot.Before != nil && !slices.Contains(p.Snapshot.Before.Documents, h.DocumentVersion):
 			why = "the tenant has a version of its own"
 		}
-		body, err := p.Body(h.DocumentVersion)
+		body, err := p.body(h.DocumentVersion)
 		if err != nil {
 			return err
 		}
@@ -111,7 +132,7 @@ func (l *List) put(p Planned, doc spec.Document) error {
 		l.Put(doc, nil)
 		return nil
 	}
-	before, err := p.Body(seen)
+	before, err := p.body(seen)
 	if err != nil {
 		return err
 	}
@@ -131,12 +152,12 @@ func (l *List) put(p Planned, doc spec.Document) error {
 
 // give adds a document whose version from now on is that of somebody else.
 func (l *List) give(p Planned, after bundle.DocumentVersion, same string) error {
-	body, err := p.Body(after)
+	body, err := p.body(after)
 	if err != nil {
 		return err
 	}
 	if before := p.Snapshot.Current[after.Key()].DocumentVersion; before != after {
-		old, err := p.Body(before)
+		old, err := p.body(before)
 		if err != nil {
 			return err
 		}
@@ -158,16 +179,16 @@ type Documents interface {
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 }
 
-// Users describes what uses the documents that a change removes.
-type Users struct {
+// users describes what uses the documents that a change removes.
+type users struct {
 	known     spec.Catalog
 	documents []spec.Document
 }
 
-// ReadUsers reads a tenant's documents that can name others: agents, execution specs and entity types. known is the tenant's catalog before
+// readUsers reads a tenant's documents that can name others: agents, execution specs and entity types. known is the tenant's catalog before
 // the change.
-func ReadUsers(ctx context.Context, from Documents, tenant string, known spec.Catalog) (*Users, error) {
-	u := &Users{known: known}
+func readUsers(ctx context.Context, from Documents, tenant string, known spec.Catalog) (*users, error) {
+	u := &users{known: known}
 	for _, kind := range []spec.Kind{spec.KindAgent, spec.KindComposition, spec.KindEntityType} {
 		versions, err := from.CurrentDocuments(ctx, tenant, kind.Stored())
 		if err != nil {
@@ -189,7 +210,7 @@ func ReadUsers(ctx context.Context, from Documents, tenant string, known spec.Ca
 
 // broken returns, for each document that stays, the new problems that it has without some documents and without the Go tools of a bundle; "" is
 // no bundle.
-func (u *Users) broken(gone map[bundle.Key]bool, without string) []string {
+func (u *users) broken(gone map[bundle.Key]bool, without string) []string {
 	stays := slices.DeleteFunc(slices.Clone(u.documents), func(d spec.Document) bool { return gone[bundle.Key{Kind: d.Kind.Stored(), Name: d.Name}] })
 	known := map[string]bool{}
 	for _, p := range spec.Check(u.documents, u.known) {
@@ -209,7 +230,7 @@ func (u *Users) broken(gone map[bundle.Key]bool, without string) []string {
 }
 
 // lacking returns the catalog without some documents and without the Go tools of a bundle.
-func (u *Users) lacking(gone map[bundle.Key]bool, without string) spec.Catalog {
+func (u *users) lacking(gone map[bundle.Key]bool, without string) spec.Catalog {
 	c := u.known.Without(func(kind, name string) bool { return gone[bundle.Key{Kind: kind, Name: name}] })
 	c.Tools = slices.DeleteFunc(c.Tools, func(t jig.Tool) bool { return without != "" && t.Bundle == without })
 	return c

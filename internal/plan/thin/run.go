@@ -211,13 +211,13 @@ func (r *run) require(ctx context.Context) error {
 		if holds {
 			continue
 		}
-		message := "this does not hold: " + q.Check
+		message := "this does not hold: " + string(q.Check)
 		if q.message != nil {
 			if message, err = q.message.EvalText(ctx, r.vars); err != nil {
 				return fault(at+".message", err)
 			}
 		}
-		return reject(q.Code, at, "this must hold: "+q.Check, "%s", message)
+		return reject(q.Code, at, "this must hold: "+string(q.Check), "%s", message)
 	}
 	return nil
 }
