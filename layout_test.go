@@ -75,7 +75,7 @@ func arrows() map[string][]string {
 		"internal/entity":          {"."},
 		"internal/ledger":          {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
 		"internal/tenancy":         {".", "internal/approval", "internal/identity", "internal/protocol"},
-		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
+		"internal/plan":            {".", "internal/audit", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
 		// The operations of the API as values, for whoever serves or calls them.
 		"internal/api": {
@@ -89,8 +89,9 @@ func arrows() map[string][]string {
 			"internal/toolname",
 		},
 
+		"internal/loaded": {"internal/cache", "spec"},
 		"internal/tenancy/current": {
-			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
+			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/loaded", "internal/tenancy", "spec",
 		},
 		"internal/budget/meter": {
 			".", "internal/budget", "internal/bundle", "internal/cache", "internal/chat", "internal/confine", "internal/expr",
@@ -101,10 +102,10 @@ func arrows() map[string][]string {
 		"internal/entity/retype":     {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/docpreview":   {".", "internal/expr", "internal/plan", "spec"},
 		"internal/plan/composition": {
-			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/plan/docpreview", "internal/toolname", "spec",
+			".", "internal/cache", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/plan/docpreview", "internal/toolname", "spec",
 		},
 		"internal/plan/extraction": {
-			".", "internal/canonical", "internal/entity", "internal/expr", "internal/jsontext", "internal/plan", "internal/protocol",
+			".", "internal/cache", "internal/canonical", "internal/entity", "internal/expr", "internal/jsontext", "internal/plan", "internal/protocol",
 			"internal/toolname",
 		},
 		"internal/policy": {
@@ -116,18 +117,18 @@ func arrows() map[string][]string {
 		"tools/tooltest": {".", "internal/confine", "internal/modeltest", "internal/preview", "spec", "tools"},
 		"internal/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/guarded",
-			"internal/entity/retype", "internal/jsonpath", "internal/outbound", "internal/pattern", "internal/preview", "internal/schema", "internal/suggest",
+			"internal/entity/retype", "internal/jsonpath", "internal/loaded", "internal/outbound", "internal/pattern", "internal/preview", "internal/schema", "internal/suggest",
 			"internal/toolname", "internal/workdir", "spec", "tools",
 		},
-		"internal/builtin/changes": {".", "internal/approval", "internal/bundle", "internal/entity", "internal/preview", "internal/tenancy", "spec"},
+		"internal/builtin/changes": {".", "internal/approval", "internal/bundle", "internal/entity", "internal/loaded", "internal/preview", "internal/tenancy", "spec"},
 		// These packages connect plans with stored entities. Like the rest of internal/plan, they know no built-in tools.
 		"internal/plan/thin": {
-			".", "internal/entity", "internal/entity/guarded", "internal/expr", "internal/plan", "internal/plan/docpreview", "internal/protocol",
+			".", "internal/cache", "internal/entity", "internal/entity/guarded", "internal/expr", "internal/plan", "internal/plan/docpreview", "internal/protocol",
 			"internal/toolname", "spec", "tools",
 		},
 		"internal/plan/extractor": {
-			".", "internal/bundle", "internal/entity", "internal/entity/guarded", "internal/plan", "internal/plan/extraction", "internal/toolname",
-			"spec",
+			".", "internal/bundle", "internal/cache", "internal/entity", "internal/entity/guarded", "internal/loaded", "internal/plan", "internal/plan/extraction",
+			"internal/toolname", "spec",
 		},
 		"model":              {".", "internal/cache", "internal/chat", "internal/expr", "internal/jsontext", "internal/strictjson"},
 		"internal/metrics":   {".", "internal/budget", "internal/chat", "internal/protocol"},

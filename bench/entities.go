@@ -20,7 +20,7 @@ import (
 )
 
 func guardedEntities(db *store.DB) guarded.Entities {
-	return guarded.Entities{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+	return guarded.Entities{Store: db, Types: extractor.NewTypes(db, nil).Of, Check: spec.CheckContent}
 }
 
 // executions reads execution specs as tools, and computes the moves of compositions.

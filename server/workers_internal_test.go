@@ -43,9 +43,10 @@ type workers struct {
 
 func newWorkers(t *testing.T, db *store.DB) *workers {
 	t.Helper()
-	guard := guarded.Entities{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+	types := extractor.NewTypes(db, nil)
+	guard := guarded.Entities{Store: db, Types: types.Of, Check: spec.CheckContent}
 	registry, err := tools.NewRegistry(slices.Concat(todo.Tools(todo.Options{Store: db}), grants.Tools(grants.Options{}), tasks.Tools(tasks.Options{
-		Readable: guard.Readable, Status: extractor.NewProgress(db).EntityStatus,
+		Readable: guard.Readable, Status: extractor.NewProgress(db, types).EntityStatus,
 	}), entities.Tools(entities.Options{Entities: guard, Store: entities.Store{Records: db, Texts: db, Finder: db}}), catalog.Tools(catalog.Options{}))...)
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
@@ -55,7 +56,7 @@ func newWorkers(t *testing.T, db *store.DB) *workers {
 		Store: db, Catalog: registry, Tenants: tenants, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent,
 		Model: silent{}, Schemas: schema.NewChecker(schema.Options{}),
 		Policy:       policy.NewEngine(policy.EngineOptions{Documents: db, Settings: tenants.Settings}),
-		EntityStatus: extractor.NewProgress(db).EntityStatus, Logger: quiet,
+		EntityStatus: extractor.NewProgress(db, types).EntityStatus, Logger: quiet,
 	}), nil, "")
 	return w
 }

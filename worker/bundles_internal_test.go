@@ -13,14 +13,13 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
-	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/spec"
 )
 
 // optionsOf returns the options of the tools that install bundles, without a catalog.
 func optionsOf(db *store.DB) bundletools.Options {
 	names := bundle.NewNames(db.BundleNames)
-	o := bundleOptions(db, names, current.NewCatalog(db, names, func() []jig.Tool { return nil }))
+	o := bundleOptions(db, names, newDocuments(db, names, func() []jig.Tool { return nil }))
 	o.Known = func(context.Context, string, string) (spec.Catalog, error) { return spec.Catalog{}, nil }
 	return o
 }

@@ -14,7 +14,7 @@ import (
 // shipped returns the contracts of the tools that ship with jig, by name.
 func shipped() map[string]jig.Tool {
 	all := map[string]jig.Tool{}
-	for _, tool := range slices.Concat(builtins(Settings{}, nil, nil, nil, nil, nil), taskTools(nil, nil, Settings{})) {
+	for _, tool := range slices.Concat(builtins(Settings{}, nil, nil, documents{}, nil, nil), taskTools(nil, documents{}, nil, Settings{})) {
 		all[tool.Contract().Name] = tool.Contract()
 	}
 	return all

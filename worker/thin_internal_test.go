@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
@@ -15,7 +16,7 @@ func TestExecutions_HaveTheBackendsThatKindsNeed(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	backends := newExecutions(&store.DB{}, nil, Settings{}, registry).backends
+	backends := newExecutions(&store.DB{}, guarded.Entities{}, nil, Settings{}, registry).backends
 	for _, kind := range spec.Kinds() {
 		if kind.HasBackend() {
 			require.Contains(t, backends, kind)

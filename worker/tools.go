@@ -29,6 +29,7 @@ import (
 	"github.com/jig-run/jig/internal/builtin/web"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity/guarded"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/plan/extractor"
@@ -44,7 +45,7 @@ import (
 
 // builtins returns most of the tools that ship with jig; taskTools has the others.
 func builtins(
-	s Settings, db *store.DB, names *bundle.Names, known *current.Catalog, tenants *current.Tenants, models *meter.Meter,
+	s Settings, db *store.DB, names *bundle.Names, docs documents, tenants *current.Tenants, models *meter.Meter,
 ) []tools.Tool {
 	return slices.Concat(
 		file.Tools(file.Options{Dirs: s.dirs()}),
@@ -52,13 +53,15 @@ func builtins(
 		todo.Tools(todo.Options{Store: db}),
 		artifact.Tools(artifact.Options{Store: activities.Values{Store: db}}),
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback, AllowHosts: s.AllowHosts}),
-		prompt.Tools(prompt.Options{Model: models, Skills: known, DefaultModel: s.Model}),
+		prompt.Tools(prompt.Options{Model: models, Skills: docs.catalog, DefaultModel: s.Model}),
 		person.Tools(),
-		entities.Tools(entityOptions(db, models, s.Model)),
+		entities.Tools(entityOptions(db, docs.entities, models, s.Model)),
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
-		grants.Tools(grants.Options{New: newGrant(tenants, known), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
-		catalog.Tools(catalog.Options{Store: db, Known: known.Known, Check: checkDocument, TypeOf: extractor.TypeInUse(db)}),
-		bundletools.Tools(bundleOptions(db, names, known)),
+		grants.Tools(grants.Options{New: newGrant(tenants, docs.catalog), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
+		catalog.Tools(catalog.Options{
+			Store: db, Loaded: docs.loaded, Known: docs.catalog.Known, Check: checkDocument, TypeOf: extractor.TypeInUse(db, docs.types),
+		}),
+		bundletools.Tools(bundleOptions(db, names, docs)),
 	)
 }
 
@@ -97,10 +100,10 @@ func (s bundleStore) RemoveBundle(
 }
 
 // bundleOptions returns the options of the tools that install bundles.
-func bundleOptions(db *store.DB, names *bundle.Names, known *current.Catalog) bundletools.Options {
+func bundleOptions(db *store.DB, names *bundle.Names, docs documents) bundletools.Options {
 	return bundletools.Options{
-		Store: bundleStore{DB: db, names: names}, Known: known.KnownWith, Check: checkDocument,
-		TypeOf: extractor.TypeInUse(db),
+		Store: bundleStore{DB: db, names: names}, Loaded: docs.loaded, Known: docs.catalog.KnownWith, Check: checkDocument,
+		TypeOf: extractor.TypeInUse(db, docs.types),
 	}
 }
 
@@ -146,15 +149,14 @@ func checkDocument(ctx context.Context, tenant string, doc spec.Document, tools 
 }
 
 // taskTools returns the tools that run the tasks of entities, show their state, and retry sessions.
-func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
-	entities := guardedEntities(db)
+func taskTools(db *store.DB, docs documents, temporal sdk.Client, s Settings) []tools.Tool {
 	return tasks.Tools(tasks.Options{
-		Readable: entities.Readable,
+		Readable: docs.entities.Readable,
 		CheckTask: func(ctx context.Context, inv jig.Invocation, input json.RawMessage) error {
-			_, err := entities.TaskExtraction(ctx, inv, input)
+			_, err := docs.entities.TaskExtraction(ctx, inv, input)
 			return err
 		},
-		Status: extractor.NewProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
+		Status: extractor.NewProgress(db, docs.types).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
 		Starter: sessions{db: db, client: client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})},
 	})
 }
@@ -201,20 +203,29 @@ func (s sessions) brought(ctx context.Context, tenant string, c tasks.Start) ([]
 	return body, err
 }
 
-func guardedEntities(db *store.DB) guarded.Entities {
-	return guarded.Entities{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+// documents is what reads the documents of tenants. Its parts share what they have read.
+type documents struct {
+	loaded   *loaded.Documents
+	types    *extractor.Types
+	entities guarded.Entities
+	catalog  *current.Catalog
+}
+
+// newDocuments returns readers of the documents in a store. goTools lists the worker's Go tools.
+func newDocuments(db *store.DB, names *bundle.Names, goTools func() []jig.Tool) documents {
+	d := documents{loaded: loaded.New()}
+	d.types = extractor.NewTypes(db, d.loaded)
+	d.entities = guarded.Entities{Store: db, Types: d.types.Of, Check: spec.CheckContent}
+	d.catalog = current.NewCatalog(db, names, d.loaded, goTools)
+	return d
 }
 
 // entityOptions returns the settings of the entity tools. A model's claims must pass the same checks as the claims of extractions.
-func entityOptions(db *store.DB, model entities.Model, byDefault string) entities.Options {
+func entityOptions(db *store.DB, guarded guarded.Entities, model entities.Model, byDefault string) entities.Options {
 	return entities.Options{
-		Entities: guardedEntities(db), Store: entities.Store{Records: db, Texts: db, Finder: db},
+		Entities: guarded, Store: entities.Store{Records: db, Texts: db, Finder: db},
 		Model: model, DefaultModel: byDefault, CheckClaims: extractor.CheckClaims,
 	}
-}
-
-func newExtractor(db *store.DB) extractor.Extractor {
-	return extractor.New(guardedEntities(db), newSchemas().ValidateOutput)
 }
 
 // backend reads the documents of a kind of execution spec that does not run step by step, as tools.
@@ -229,10 +240,10 @@ type executions struct {
 	backends map[spec.Kind]backend
 }
 
-func newExecutions(db *store.DB, temporal sdk.Client, s Settings, registry *tools.Registry) executions {
+func newExecutions(db *store.DB, entities guarded.Entities, temporal sdk.Client, s Settings, registry *tools.Registry) executions {
 	return executions{Engine: composition.NewEngine(), backends: map[spec.Kind]backend{
 		spec.KindThinTool: thin.NewEngine(thin.Options{
-			Records: thin.NewRecords(db, guardedEntities(db)),
+			Records: thin.NewRecords(db, entities),
 			Starter: thin.NewStarter(db, client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})),
 			Tools:   registry, URL: s.EntityURL,
 		}),

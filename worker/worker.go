@@ -112,8 +112,8 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	})
 	names := bundle.NewNames(w.store.BundleNames)
 	p := &parts{tenants: tenants, budgets: models}
-	known := current.NewCatalog(w.store, names, func() []jig.Tool { return p.registry.Tools() })
-	own := slices.Concat(builtins(s, w.store, names, known, tenants, models), taskTools(w.store, w.temporal, s), more)
+	docs := newDocuments(w.store, names, func() []jig.Tool { return p.registry.Tools() })
+	own := slices.Concat(builtins(s, w.store, names, docs, tenants, models), taskTools(w.store, docs, w.temporal, s), more)
 	if p.registry, err = tools.NewRegistry(own...); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	if err != nil {
 		return nil, err
 	}
-	if err := installBundles(ctx, w.store, bundleOptions(w.store, names, known), w.logger); err != nil {
+	if err := installBundles(ctx, w.store, bundleOptions(w.store, names, docs), w.logger); err != nil {
 		return nil, err
 	}
 	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: w.metrics.RuleFailed})
@@ -137,9 +137,9 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		RateLimits:   limiter.New(w.store, w.store),
 		RetryFor:     s.RetryFor,
 		Expressions:  expressions,
-		Composer:     newExecutions(w.store, w.temporal, s, p.registry),
-		Extractor:    newExtractor(w.store),
-		EntityStatus: extractor.NewProgress(w.store).EntityStatus,
+		Composer:     newExecutions(w.store, docs.entities, w.temporal, s, p.registry),
+		Extractor:    extractor.New(docs.entities, newSchemas().ValidateOutput),
+		EntityStatus: extractor.NewProgress(w.store, docs.types).EntityStatus,
 		ParseAgent:   spec.ParseAgent,
 		Schemas:      newSchemas(),
 		Runs:         runs{temporal: w.temporal, namespace: s.Temporal.Temporal.Namespace},

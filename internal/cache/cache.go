@@ -4,6 +4,7 @@ package cache
 
 import (
 	"container/list"
+	"crypto/sha256"
 	"iter"
 	"sync"
 	"time"
@@ -132,4 +133,32 @@ func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 			}
 		}
 	}
+}
+
+// maxTexts is the number of values that a Texts keeps.
+const maxTexts = 256
+
+// Texts keeps what was made of texts, such as compiled documents, by the SHA-256 of the text. It drops the least recently used values first.
+// It is safe for concurrent use.
+type Texts[V any] struct {
+	made *Cache[[sha256.Size]byte, func() (V, error)]
+}
+
+// NewTexts returns an empty cache.
+func NewTexts[V any]() Texts[V] {
+	return Texts[V]{made: New[[sha256.Size]byte, func() (V, error)](0, maxTexts)}
+}
+
+// Get returns what compile makes of a text. Callers that need the same text at the same time wait for one of them, and only that one calls
+// compile, which therefore must not depend on its caller. Errors are not kept.
+func (t Texts[V]) Get(text []byte, compile func() (V, error)) (V, error) {
+	key := sha256.Sum256(text)
+	once, _ := t.made.Get(key, func(func() (V, error), bool) (func() (V, error), error) { //nolint:errcheck // it has no error
+		return sync.OnceValues(compile), nil
+	})
+	value, err := once()
+	if err != nil {
+		t.made.Forget(key)
+	}
+	return value, err
 }

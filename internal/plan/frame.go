@@ -12,13 +12,11 @@ package plan
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -172,22 +170,3 @@ type Preview func(ctx context.Context, input []byte, inv jig.Invocation, read Re
 
 // Read calls a tool that only reads, with the rights of the previewed call, and returns the data of its result.
 type Read func(ctx context.Context, tool string, input json.RawMessage) (json.RawMessage, error)
-
-// maxCompiled is the number of compiled documents that a Cache keeps.
-const maxCompiled = 256
-
-// Cache keeps compiled documents by the SHA-256 of their text, and drops the least recently used ones first. It is safe for concurrent
-// use.
-type Cache[T any] struct {
-	compiled *cache.Cache[[sha256.Size]byte, T]
-}
-
-// NewCache returns an empty cache.
-func NewCache[T any]() Cache[T] {
-	return Cache[T]{compiled: cache.New[[sha256.Size]byte, T](0, maxCompiled)}
-}
-
-// Get returns the compiled form of a document. It calls compile if the cache does not have it; errors are not kept.
-func (c Cache[T]) Get(body []byte, compile func() (T, error)) (T, error) {
-	return c.compiled.Get(sha256.Sum256(body), func(T, bool) (T, error) { return compile() })
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/builtin/changes"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
@@ -40,9 +41,11 @@ type Store interface {
 	changes.Documents
 }
 
-// Options are the settings of the tools; all are required.
+// Options are the settings of the tools; all but Loaded are required.
 type Options struct {
 	Store Store
+	// Loaded reads documents; nil keeps none of them for the next time.
+	Loaded *loaded.Documents
 	// Known returns the tenant's catalog, against which documents are checked. It includes the Go tools that belong to the bundle.
 	Known func(ctx context.Context, tenant, bundle string) (spec.Catalog, error)
 	// Check runs further checks on a document, given the tenant's tools.
@@ -186,16 +189,16 @@ func Tools(o Options) []tools.Tool {
 }
 
 func (o Options) install(ctx context.Context, inv jig.Invocation, in Install) (Installed, error) {
-	bundle, problems := read(in)
+	bundle, problems := o.read(in)
 	return o.Install(ctx, inv, bundle, problems, in.Replace)
 }
 
 // read reads the documents of a bundle.
-func read(in Install) (spec.Bundle, spec.Problems) {
+func (o Options) read(in Install) (spec.Bundle, spec.Problems) {
 	var docs []spec.Document
 	var problems spec.Problems
 	for _, file := range in.Files {
-		doc, found := spec.Load(file.Path, []byte(file.Body))
+		doc, found := o.Loaded.Load(file.Path, []byte(file.Body))
 		docs, problems = append(docs, doc), append(problems, found...)
 	}
 	bundle, found := spec.BundleOf(docs)

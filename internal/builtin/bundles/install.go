@@ -166,7 +166,7 @@ func (o Options) InstallShipped(ctx context.Context, documents Documents, by jig
 
 // previewInstall shows what changes in each document, after the same checks as an installation.
 func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Install) (jig.Preview, error) {
-	b, problems := read(in)
+	b, problems := o.read(in)
 	stored := changes.Stored(b.Documents)
 	snapshot, err := o.Store.DocumentSnapshot(ctx, inv.Tenant, b.Manifest.Name, changes.Keys(stored))
 	if err != nil {
@@ -192,7 +192,7 @@ func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Inst
 	if before.Version != "" {
 		what = "Replaces " + b.Manifest.Name + " " + before.Version + " with " + b.Manifest.Version
 	}
-	return changes.Planned{Snapshot: snapshot, Plan: plan, Documents: b.Documents}.Preview(ctx, o.Store, inv.Tenant, what)
+	return changes.Planned{Loaded: o.Loaded, Snapshot: snapshot, Plan: plan, Documents: b.Documents}.Preview(ctx, o.Store, inv.Tenant, what)
 }
 
 // previewRemove shows which documents are taken out of use, what guards less afterwards, and which other documents use them or the bundle's
@@ -210,7 +210,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	p, err := changes.Planned{Snapshot: snapshot, Plan: plan, Known: &known}.
+	p, err := changes.Planned{Loaded: o.Loaded, Snapshot: snapshot, Plan: plan, Known: &known}.
 		Preview(ctx, o.Store, inv.Tenant, "Removes "+in.Name+" "+snapshot.Before.Version)
 	if err != nil {
 		return p, err

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/retype"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
@@ -39,6 +40,8 @@ type Store interface {
 type Options struct {
 	// Store stores the documents; required.
 	Store Store
+	// Loaded reads documents; nil keeps none of them for the next time.
+	Loaded *loaded.Documents
 	// Known returns the tenant's current catalog, against which documents are checked; required.
 	Known func(ctx context.Context, tenant string) (spec.Catalog, error)
 	// Check runs further checks on a document, given the tenant's tools; required.
@@ -132,7 +135,7 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	return changes.Planned{Snapshot: snapshot, Plan: plan, Documents: c.docs}.Preview(ctx, o.Store, inv.Tenant, "Registers documents")
+	return changes.Planned{Loaded: o.Loaded, Snapshot: snapshot, Plan: plan, Documents: c.docs}.Preview(ctx, o.Store, inv.Tenant, "Registers documents")
 }
 
 func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
@@ -155,7 +158,7 @@ func (o Options) check(ctx context.Context, tenant string, in Files) (checked, e
 	var c checked
 	var problems spec.Problems
 	for _, file := range in.Documents {
-		doc, found := spec.Load(file.Path, []byte(file.Body))
+		doc, found := o.Loaded.Load(file.Path, []byte(file.Body))
 		c.docs, problems = append(c.docs, doc), append(problems, found...)
 		if doc.Kind.IsManifest() {
 			problems = append(problems, spec.Problem{

@@ -88,7 +88,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	p, err := changes.Planned{Snapshot: snapshot, Plan: plan, Known: &known}.Preview(ctx, o.Store, inv.Tenant, "Removes documents")
+	p, err := changes.Planned{Loaded: o.Loaded, Snapshot: snapshot, Plan: plan, Known: &known}.Preview(ctx, o.Store, inv.Tenant, "Removes documents")
 	if err != nil {
 		return p, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/spec"
 )
@@ -21,6 +22,9 @@ const (
 
 // List collects changes of documents.
 type List struct {
+	// Loaded reads documents; nil keeps none of them for the next time.
+	Loaded *loaded.Documents
+
 	added, changed, removed, kept, unchanged []string
 	looser, check, breaks, diffs             []string
 }
@@ -36,7 +40,7 @@ func (l *List) Put(doc spec.Document, before []byte) {
 	case string(before) == string(doc.Body):
 		l.unchanged = append(l.unchanged, name)
 	default:
-		old, readable := load(string(doc.Kind), doc.Name, before)
+		old, readable := load(l.Loaded, string(doc.Kind), doc.Name, before)
 		if !readable {
 			l.check = append(l.check, name+": its current version cannot be read, so nobody can tell what it guards")
 		}
@@ -48,7 +52,7 @@ func (l *List) Put(doc spec.Document, before []byte) {
 
 // Remove adds a document that is taken out of use. body is its current body.
 func (l *List) Remove(kind, name string, body []byte) {
-	doc, _ := load(kind, name, body)
+	doc, _ := load(l.Loaded, kind, name, body)
 	shown := nameOf(doc)
 	l.removed = append(l.removed, shown)
 	l.diffs = append(l.diffs, preview.All("removed: "+shown, "-", text(doc)))
@@ -57,13 +61,13 @@ func (l *List) Remove(kind, name string, body []byte) {
 
 // Keep adds a document that stays in use as it is, although its bundle no longer brings it or brings another version. why says who needs it.
 func (l *List) Keep(kind, name string, body []byte, why string) {
-	doc, _ := load(kind, name, body)
+	doc, _ := load(l.Loaded, kind, name, body)
 	l.kept = append(l.kept, nameOf(doc)+" ("+why+")")
 }
 
 // Give adds a document whose current version gives way to a version that is stored already, such as that of another bundle.
 func (l *List) Give(kind, name string, before, after []byte) {
-	doc, _ := load(kind, name, after)
+	doc, _ := load(l.Loaded, kind, name, after)
 	doc.Body = after
 	l.Put(doc, before)
 }
@@ -149,8 +153,8 @@ func plural(n int, what string) string {
 
 // load reads a document as it is stored. If it cannot be read, for example because it uses an older version of the language, the document has
 // only its kind, name, version and text.
-func load(kind, name string, body []byte) (doc spec.Document, readable bool) {
-	doc, problems := spec.LoadStored(kind, name, body)
+func load(from *loaded.Documents, kind, name string, body []byte) (doc spec.Document, readable bool) {
+	doc, problems := from.Stored(kind, name, body)
 	readable = len(problems.Errors()) == 0
 	if !readable {
 		doc = spec.Document{Kind: doc.Kind, Version: doc.Version, Body: body}

@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -38,6 +39,8 @@ type Planned struct {
 	Plan     bundle.Plan
 	// Documents are the documents of the call, if it has any.
 	Documents []spec.Document
+	// Loaded reads the documents; nil keeps none of them for the next time.
+	Loaded *loaded.Documents
 	// Known is the tenant's catalog before the change, in which uses of removed documents are looked for; nil if the change removes none.
 	Known *spec.Catalog
 
@@ -53,11 +56,11 @@ func (p Planned) Preview(ctx context.Context, stored Documents, tenant, what str
 		return stored.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
 	}
 	if p.Known != nil {
-		if p.users, err = readUsers(ctx, stored, tenant, *p.Known); err != nil {
+		if p.users, err = p.readUsers(ctx, stored, tenant); err != nil {
 			return jig.Preview{}, err
 		}
 	}
-	var list List
+	list := List{Loaded: p.Loaded}
 	if err := list.planned(p); err != nil {
 		return jig.Preview{}, err
 	}
@@ -187,8 +190,8 @@ type users struct {
 
 // readUsers reads a tenant's documents that can name others: agents, execution specs and entity types. known is the tenant's catalog before
 // the change.
-func readUsers(ctx context.Context, from Documents, tenant string, known spec.Catalog) (*users, error) {
-	u := &users{known: known}
+func (p Planned) readUsers(ctx context.Context, from Documents, tenant string) (*users, error) {
+	u := &users{known: *p.Known}
 	for _, kind := range []spec.Kind{spec.KindAgent, spec.KindComposition, spec.KindEntityType} {
 		versions, err := from.CurrentDocuments(ctx, tenant, kind.Stored())
 		if err != nil {
@@ -199,7 +202,7 @@ func readUsers(ctx context.Context, from Documents, tenant string, known spec.Ca
 			if err != nil {
 				return nil, err
 			}
-			if doc, readable := load(string(kind), d.Name, body); readable {
+			if doc, readable := load(p.Loaded, string(kind), d.Name, body); readable {
 				doc.Path = nameOf(doc) // names the document in problems
 				u.documents = append(u.documents, doc)
 			}

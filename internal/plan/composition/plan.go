@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/docpreview"
@@ -43,7 +44,7 @@ type (
 )
 
 // Engine computes moves for documents and caches the most recently used plans. It is safe for concurrent use.
-type Engine struct{ plans plan.Cache[*compiled] }
+type Engine struct{ plans cache.Texts[*compiled] }
 
 // compiled holds the plan and the tool of a document.
 type compiled struct {
@@ -53,7 +54,7 @@ type compiled struct {
 }
 
 // NewEngine returns an Engine with an empty cache.
-func NewEngine() *Engine { return &Engine{plans: plan.NewCache[*compiled]()} }
+func NewEngine() *Engine { return &Engine{plans: cache.NewTexts[*compiled]()} }
 
 // Load reads an execution spec and returns its tool, whose calls run as workflows. document is the file name for error messages. The error
 // is a [spec.Problems] if the spec is not valid.

@@ -22,6 +22,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
 )
@@ -211,12 +212,12 @@ type Load func(document string, body []byte) (entity.Type, error)
 type Engine struct {
 	load   Load
 	checks Checks
-	plans  plan.Cache[*Plan]
+	plans  cache.Texts[*Plan]
 }
 
 // NewEngine returns an Engine that parses documents with load and checks values with checks.
 func NewEngine(load Load, checks Checks) *Engine {
-	return &Engine{load: load, checks: checks, plans: plan.NewCache[*Plan]()}
+	return &Engine{load: load, checks: checks, plans: cache.NewTexts[*Plan]()}
 }
 
 // Advance calls [Plan.Advance] for the document with this body. version is the version of the entity type that the extraction began with; a

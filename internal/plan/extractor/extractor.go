@@ -6,12 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/guarded"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/internal/toolname"
@@ -104,8 +105,7 @@ type EntityStore interface {
 
 // TypeInUse returns a function that finds the entity type that a tenant's entities were last checked against: the current version if there is
 // one, otherwise the version of the most recently updated entity of that type.
-func TypeInUse(store EntityStore) func(ctx context.Context, tenant, name string) (entity.Type, bool, error) {
-	types := NewTypes(store)
+func TypeInUse(store EntityStore, types *Types) func(ctx context.Context, tenant, name string) (entity.Type, bool, error) {
 	return func(ctx context.Context, tenant, name string) (entity.Type, bool, error) {
 		versions, err := store.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
 		if err != nil {
@@ -132,12 +132,11 @@ func TypeInUse(store EntityStore) func(ctx context.Context, tenant, name string)
 	}
 }
 
-// Types reads the entity types that tenants have registered and parses each version once. It is safe for concurrent use.
+// Types reads the entity types that tenants have registered and keeps each version. It is safe for concurrent use.
 type Types struct {
 	documents bundle.Documents
-
-	mu    sync.Mutex
-	known map[typeKey]entity.Type
+	loaded    *loaded.Documents
+	known     *cache.Cache[typeKey, entity.Type]
 }
 
 // typeKey identifies a version of an entity type for a tenant.
@@ -149,9 +148,9 @@ type typeKey struct {
 // maxEntityTypes bounds the parsed versions that are cached.
 const maxEntityTypes = 10_000
 
-// NewTypes returns a reader of the entity types in documents.
-func NewTypes(documents bundle.Documents) *Types {
-	return &Types{documents: documents, known: map[typeKey]entity.Type{}}
+// NewTypes returns a reader of the entity types in documents. It parses them with loaded, which may be nil.
+func NewTypes(documents bundle.Documents, loaded *loaded.Documents) *Types {
+	return &Types{documents: documents, loaded: loaded, known: cache.New[typeKey, entity.Type](0, maxEntityTypes)}
 }
 
 // Of returns a tenant's entity types, sorted by name.
@@ -173,26 +172,16 @@ func (e *Types) Of(ctx context.Context, tenant string) ([]entity.Type, error) {
 
 // Read returns the parsed version of an entity type, as a tenant sees it.
 func (e *Types) Read(ctx context.Context, tenant string, v bundle.DocumentVersion) (entity.Type, error) {
-	key := typeKey{tenant, v}
-	e.mu.Lock()
-	t, ok := e.known[key]
-	e.mu.Unlock()
-	if ok {
-		return t, nil
-	}
-	body, err := e.documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
-	if err != nil {
-		return t, err
-	}
-	if t, err = spec.LoadEntityType(v.Name, body); err != nil {
-		return t, jig.Errorf(jig.CodeUnavailable, "the entity type %s (version %s) cannot be read: %w", v.Name, jig.ShortVersion(v.Version), err).
-			WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.known) >= maxEntityTypes {
-		clear(e.known)
-	}
-	e.known[key] = t
-	return t, nil
+	return e.known.Get(typeKey{tenant, v}, func(t entity.Type, _ bool) (entity.Type, error) {
+		body, err := e.documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+		if err != nil {
+			return t, err
+		}
+		doc, problems := e.loaded.Stored(v.Kind, v.Name, body)
+		if err := problems.OrNil(); err != nil {
+			return t, jig.Errorf(jig.CodeUnavailable, "the entity type %s (version %s) cannot be read: %w", v.Name, jig.ShortVersion(v.Version), err).
+				WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
+		}
+		return *doc.EntityType(), nil
+	})
 }

@@ -32,9 +32,9 @@ type ProgressStore interface {
 	Frame(ctx context.Context, tenant, session, call string) (plan.Frame, error)
 }
 
-// NewProgress returns a reader of the state of extractions.
-func NewProgress(s ProgressStore) *Progress {
-	return &Progress{store: s, types: NewTypes(s), now: time.Now}
+// NewProgress returns a reader of the state of extractions of the given types.
+func NewProgress(s ProgressStore, types *Types) *Progress {
+	return &Progress{store: s, types: types, now: time.Now}
 }
 
 // startWithin is how long after the creation of an entity its announced session may start. It exceeds the time that the ten attempts of a

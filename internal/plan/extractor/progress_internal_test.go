@@ -28,7 +28,7 @@ func TestExtraction_ThatNeverStarted(t *testing.T) {
 	}})
 	require.NoError(t, err)
 
-	p, after := NewProgress(db), time.Duration(0)
+	p, after := NewProgress(db, NewTypes(db, nil)), time.Duration(0)
 	p.now = func() time.Time { return e.CreatedAt.Add(after) }
 	s, err := p.EntityStatus(ctx, tenant, e.ID)
 	require.NoError(t, err)

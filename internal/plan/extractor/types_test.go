@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/internal/plan/extractor"
 )
 
@@ -32,7 +33,7 @@ func (s shelves) DocumentAt(_ context.Context, tenant, _, _, _ string) ([]byte, 
 func TestEntityTypes_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	head := "kind: entity_type\nname: article\nfields:\n  - {name: title, type: text}\ntitle: "
-	types := extractor.NewTypes(shelves{"acme": head + "Acme\n", "globex": head + "Globex\n"})
+	types := extractor.NewTypes(shelves{"acme": head + "Acme\n", "globex": head + "Globex\n"}, loaded.New())
 	for tenant, title := range map[string]string{"acme": "Acme", "globex": "Globex"} {
 		for range 2 {
 			of, err := types.Of(t.Context(), tenant)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/docpreview"
@@ -49,7 +50,7 @@ type Engine struct {
 	tools    *tools.Registry
 	url      string
 	now      func() time.Time
-	compiled plan.Cache[tools.Tool]
+	compiled cache.Texts[tools.Tool]
 }
 
 // NewEngine returns an Engine with these options.
@@ -60,7 +61,7 @@ func NewEngine(o Options) *Engine {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Engine{records: o.Records, starter: o.Starter, tools: o.Tools, url: o.URL, now: o.Now, compiled: plan.NewCache[tools.Tool]()}
+	return &Engine{records: o.Records, starter: o.Starter, tools: o.Tools, url: o.URL, now: o.Now, compiled: cache.NewTexts[tools.Tool]()}
 }
 
 // Load reads the document of a thin tool. Calls of the tool run as an activity. document is the file name for error messages. The error is a

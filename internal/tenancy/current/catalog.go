@@ -7,6 +7,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -21,12 +22,13 @@ type Store interface {
 type Catalog struct {
 	store   Store
 	bundles *bundle.Names
+	loaded  *loaded.Documents
 	tools   func() []jig.Tool
 }
 
-// NewCatalog returns a catalog. tools lists the Go tools; [Catalog.KnownWith] calls it each time.
-func NewCatalog(s Store, bundles *bundle.Names, tools func() []jig.Tool) *Catalog {
-	return &Catalog{store: s, bundles: bundles, tools: tools}
+// NewCatalog returns a catalog, which reads documents with loaded; it may be nil. tools lists the Go tools; [Catalog.KnownWith] calls it each time.
+func NewCatalog(s Store, bundles *bundle.Names, loaded *loaded.Documents, tools func() []jig.Tool) *Catalog {
+	return &Catalog{store: s, bundles: bundles, loaded: loaded, tools: tools}
 }
 
 // Skill returns a tenant's current skill.
@@ -35,7 +37,7 @@ func (c *Catalog) Skill(ctx context.Context, tenant, name string) (spec.Skill, e
 	if err != nil {
 		return spec.Skill{}, err
 	}
-	doc, problems := spec.LoadStored(string(spec.KindSkill), name, body)
+	doc, problems := c.loaded.Stored(string(spec.KindSkill), name, body)
 	if err := problems.OrNil(); err != nil {
 		return spec.Skill{}, err
 	}
@@ -56,52 +58,46 @@ func (c *Catalog) KnownWith(ctx context.Context, tenant, with string) (spec.Cata
 		return known, err
 	}
 	known.Tools = bundle.Visible(c.tools(), tenant, append(slices.Clone(installed), with))
-	if known.EntityTypes, err = c.types(ctx, tenant); err != nil {
-		return known, err
-	}
-	if known.Agents, err = c.store.DocumentNames(ctx, tenant, string(spec.KindAgent)); err != nil {
-		return known, err
-	}
-	for _, name := range known.Agents {
-		body, err := c.store.Document(ctx, tenant, string(spec.KindAgent), name)
-		if err != nil {
-			return known, err
-		}
-		if agent, err := spec.ParseAgent(name, body); err == nil {
-			known.Whitelists[name] = agent.Tools
-		}
-	}
-	if known.Skills, err = c.store.DocumentNames(ctx, tenant, string(spec.KindSkill)); err != nil {
-		return known, err
-	}
-	names, err := c.store.DocumentNames(ctx, tenant, bundle.KindSpec)
+	types, err := c.documents(ctx, tenant, spec.KindEntityType.Stored())
 	if err != nil {
 		return known, err
 	}
-	for _, name := range names {
-		body, err := c.store.Document(ctx, tenant, bundle.KindSpec, name)
-		if err != nil {
-			return known, err
-		}
-		if x, err := spec.LoadExecution(name, body); err == nil {
-			known.Specs, known.Tools = append(known.Specs, x), append(known.Tools, x.Tool)
-		}
+	known.EntityTypes = make([]entity.Type, len(types))
+	for i, doc := range types {
+		known.EntityTypes[i] = *doc.EntityType()
 	}
-	return known, nil
+	if known.Agents, err = c.store.DocumentNames(ctx, tenant, spec.KindAgent.Stored()); err != nil {
+		return known, err
+	}
+	agents, err := c.documents(ctx, tenant, spec.KindAgent.Stored())
+	if err != nil {
+		return known, err
+	}
+	for _, doc := range agents {
+		known.Whitelists[doc.Agent().Name] = doc.Agent().Tools
+	}
+	if known.Skills, err = c.store.DocumentNames(ctx, tenant, spec.KindSkill.Stored()); err != nil {
+		return known, err
+	}
+	specs, err := c.documents(ctx, tenant, bundle.KindSpec)
+	for _, doc := range specs {
+		known.Specs, known.Tools = append(known.Specs, *doc.Execution()), append(known.Tools, doc.Execution().Tool)
+	}
+	return known, err
 }
 
-// types lists a tenant's entity types. It leaves out a type that can no longer be read (written in an older version of the language), so
-// that a new version of it can be registered.
-func (c *Catalog) types(ctx context.Context, tenant string) ([]entity.Type, error) {
-	versions, err := c.store.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
-	list := make([]entity.Type, 0, len(versions))
+// documents reads a tenant's current documents of a kind. It leaves out those that can no longer be read (written in an older version of the
+// language), so that new versions of them can be registered.
+func (c *Catalog) documents(ctx context.Context, tenant, kind string) ([]spec.Document, error) {
+	versions, err := c.store.CurrentDocuments(ctx, tenant, kind)
+	list := make([]spec.Document, 0, len(versions))
 	for _, v := range versions {
 		body, err := c.store.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
 		if err != nil {
 			return nil, err
 		}
-		if t, err := spec.LoadEntityType(v.Name, body); err == nil {
-			list = append(list, t)
+		if doc, problems := c.loaded.Stored(v.Kind, v.Name, body); len(problems.Errors()) == 0 {
+			list = append(list, doc)
 		}
 	}
 	return list, err

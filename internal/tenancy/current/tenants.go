@@ -49,11 +49,11 @@ type Options struct {
 // Tenants returns the current settings of tenants. A change takes effect on every worker within a second. It is safe for concurrent use.
 type Tenants struct {
 	options Options
-	known   *bundle.Current[*loaded]
+	known   *bundle.Current[*settings]
 }
 
-// loaded holds the settings from one version of a tenant's document.
-type loaded struct {
+// settings holds the settings from one version of a tenant's document.
+type settings struct {
 	settings tenancy.Settings
 	// left lists the keys and webhooks for which this worker has no usable key or secret.
 	left []leftOut
@@ -108,8 +108,8 @@ func (t *Tenants) warn(ctx context.Context, tenant string, left []leftOut) {
 }
 
 // load reads a tenant's document. It returns the defaults if there is none.
-func (t *Tenants) load(_ context.Context, tenant string, documents []bundle.StoredDocument) (*loaded, error) {
-	of := &loaded{}
+func (t *Tenants) load(_ context.Context, tenant string, documents []bundle.StoredDocument) (*settings, error) {
+	of := &settings{}
 	var doc spec.Tenant
 	version := ""
 	for _, d := range documents {
