@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/suggest"
+	"github.com/jig-run/jig/spec"
 )
 
 // DocumentSpec is the kind of execution specs of every sort (composition, prompt, task). They share one namespace because they are
@@ -19,7 +20,7 @@ import (
 const DocumentSpec = bundle.KindSpec
 
 // DocumentEntityType is the kind of entity types.
-const DocumentEntityType = "entity_type"
+const DocumentEntityType = string(spec.KindEntityType)
 
 // The kinds of child workflows that run a call. The kind follows from Tool.Implementation.
 const (
@@ -33,11 +34,11 @@ const (
 
 // childOf returns the kind of child workflow that runs a tool. It returns "" for a tool that runs as an activity.
 func childOf(tool jig.Tool) string {
-	switch tool.Implementation {
-	case "composition", "prompt", "task":
-		return ChildComposition
-	case ChildAgent, ChildExtraction:
+	switch {
+	case tool.Implementation == ChildAgent, tool.Implementation == ChildExtraction:
 		return tool.Implementation
+	case spec.Kind(tool.Implementation).RunsSteps():
+		return ChildComposition
 	}
 	return ""
 }

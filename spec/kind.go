@@ -202,6 +202,9 @@ func (k Kind) IsExecution() bool { return k.row().execution != nil }
 // HasBackend reports whether a backend of its own runs the calls of an execution spec. The others run step by step.
 func (k Kind) HasBackend() bool { return k.execution().backend }
 
+// RunsSteps reports whether calls of an execution spec run step by step, as workflows. The others have a backend.
+func (k Kind) RunsSteps() bool { return k.IsExecution() && !k.HasBackend() }
+
 // SingleStep reports whether the keys of an execution spec are those of its only step.
 func (k Kind) SingleStep() bool { return k.execution().singleStep }
 

@@ -1,6 +1,12 @@
 // Package deps contains the tools that the bundle dependency-review needs: deps.list, deps.license and deps.inspect. They report the modules
 // that a Go module requires, their licenses and other known facts. The package reads go.mod files in the working directory and the module
 // cache, never the network.
+//
+// deps.list reads a go.mod file. deps.license and deps.inspect look for a module in the cache (download.go): its license is compared with known
+// texts, and what cannot be recognized is reported as unknown. All of them only read, and their results are untrusted, because the authors of
+// modules wrote the files.
+//
+// Begin with [Tools]. This is an example of Go tools that belong to a bundle: tenants without the bundle do not see them.
 package deps
 
 import (

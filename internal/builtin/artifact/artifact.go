@@ -1,5 +1,11 @@
 // Package artifact contains the tool artifact.read, which lets a model read values that are too large for its prompt. It reads them in
 // chunks through an interface and must not know where they are stored.
+//
+// A call selects a part of a value: lines from its beginning or its end, lines that match a regular expression, or the values at a JSONPath.
+// Lines and results are cut, so that a prompt never grows beyond its bounds, and the result says whether there is more. A value is read piece
+// by piece. Only a JSONPath with filters, slices or .. needs all of it in memory, so it has a lower limit ([MaxTree]).
+//
+// Begin with [Tools]. reader.go reads the pieces and collects the lines.
 package artifact
 
 import (

@@ -1,5 +1,12 @@
-// Package catalog contains the tools with which an operator registers and removes documents: agents, execution specs, skills, policies and a
-// tenant's settings; and the tool with which people add their keys to the latter. It must not know how documents are stored.
+// Package catalog contains the tools with which an operator changes a tenant's documents: catalog.put and catalog.remove for documents of
+// every kind but the manifest of a bundle, and two that change the tenant's own document, to enroll a key and to disable a person. It must
+// not know how documents are stored.
+//
+// A call changes all of its documents or none. The check is the same for the preview and for the run: the documents are read, checked against
+// each other and against what the tenant has, and new entity types are checked against existing entities. A call changes only what people saw:
+// it carries the state of the documents as its precondition, and a caller can name the version that a document must still have.
+//
+// Begin with [Tools] and Options.check. Package changes words the previews.
 package catalog
 
 import (

@@ -1,5 +1,12 @@
-// Package changes describes to people what registering and removing documents changes: each document with a diff, and before everything else
-// what guards less afterwards. It must not know where documents come from.
+// Package changes describes to people what registering and removing documents changes, so that they can decide about it. It does no I/O of
+// its own and changes nothing.
+//
+//   - A [Planned] is a change that package bundle has worked out. [Planned.Preview] is the entry: it reads the documents concerned and
+//     returns the preview, with the state of the documents as its precondition.
+//   - A [List] collects the changes: what is added, changed, removed or kept, each with a diff.
+//   - A comparison (looser.go, settings.go) says what a new version guards less than the one before (LOOSER), and what a person has to judge
+//     (CHECK). It compares documents of each kind by what they mean, not by their text.
+//   - The users of documents that are removed are checked without these; the new problems are listed first (BREAKS).
 package changes
 
 import (

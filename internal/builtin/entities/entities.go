@@ -2,6 +2,13 @@
 // delete, extraction, and research. Each tool first checks the principal's permissions; entities that the principal may not read appear not
 // to exist. The tenant is always the call's tenant, never an argument. The package must not know how entities are stored, nor how contents
 // are checked.
+//
+// Permissions and the rules for contents are in package guarded, which other parts of the engine use, too. The tools that extract have only a
+// contract here: the engine runs their calls step by step (internal/plan/extraction). Research asks a model about the texts of connected
+// entities, and passes on only claims whose quotations occur in these texts.
+//
+// Begin with [Tools], which lists the tools. Each of the other files has the tools of one subject, with their inputs and outputs, which the API
+// returns as they are.
 package entities
 
 import (

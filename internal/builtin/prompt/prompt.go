@@ -1,5 +1,11 @@
 // Package prompt contains the tools that ask a model: prompt.direct asks one question, prompt.skill asks one under the instructions of a
 // skill, and agent.run hands a task to an agent. It must not depend on providers, nor on how skills and sessions are stored.
+//
+// The model's answer is the result of the call. If the call has a schema, the answer must contain JSON that fits it; if it does not, the model
+// is asked once more and told what is wrong. A call that failed also reports the tokens that it used, because they were paid for.
+//
+// Begin with [Tools]. talk.go has the conversation with the model, and find.go finds the JSON in an answer. Of agent.run, only the contract is
+// here: the engine runs its calls in sessions of their own.
 package prompt
 
 import (

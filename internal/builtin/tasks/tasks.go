@@ -1,5 +1,12 @@
 // Package tasks contains tools about the tasks of entities and about sessions: they run a task, start one, show the state of an entity's
 // tasks, and retry a session. It must not know how they are stored, nor how a session is started.
+//
+// tasks.run has only a contract here: the engine runs its calls like those of entities.extract. tasks.start runs a task in a session of its
+// own and returns at once. sessions.retry continues an agent with its next pass, or repeats a single call in a new session; before, it shows
+// people what is retried, and whether a call of the session may already have taken effect. Ids of new sessions follow from the call, so that
+// another attempt finds what an earlier one started.
+//
+// Begin with [Tools].
 package tasks
 
 import (
