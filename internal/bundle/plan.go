@@ -10,10 +10,10 @@ import (
 // Plan lists what a change does to a tenant's documents. The zero Plan changes nothing.
 type Plan struct {
 	// Put holds the documents that become current and belong to the bundle or tenant that makes the change. Retired holds the versions that stop
-	// being current. Given holds the documents that become or stay current and belong to another bundle from now on.
-	Put     []StoredDocument
-	Retired []DocumentVersion
-	Given   []CurrentVersion
+	// being current. Inherited holds the documents that become or stay current and belong to another bundle from now on.
+	Put       []StoredDocument
+	Retired   []DocumentVersion
+	Inherited []CurrentVersion
 	// Removed are the retired versions whose documents have no current version of the tenant any more.
 	Removed []DocumentVersion
 	// Kept are documents that the bundle no longer has, but that others brought, so they stay as they are.
@@ -119,9 +119,9 @@ func (s *Snapshot) Withdraw(documents []Key, shown string, again bool) (p Plan, 
 		case !has:
 			p.Removed, p.Retired = append(p.Removed, have.DocumentVersion), append(p.Retired, have.DocumentVersion)
 		case next.Version != have.Version:
-			p.Given, p.Retired = append(p.Given, next), append(p.Retired, have.DocumentVersion)
+			p.Inherited, p.Retired = append(p.Inherited, next), append(p.Retired, have.DocumentVersion)
 		default:
-			p.Given = append(p.Given, next)
+			p.Inherited = append(p.Inherited, next)
 		}
 	}
 	return p, nil
@@ -219,7 +219,7 @@ func (s *Snapshot) drop(documents []DocumentVersion) (p Plan) {
 			p.Retired = append(p.Retired, have.DocumentVersion)
 		}
 		if has {
-			p.Given = append(p.Given, next)
+			p.Inherited = append(p.Inherited, next)
 		} else {
 			p.Removed = append(p.Removed, have.DocumentVersion)
 		}

@@ -263,8 +263,8 @@ func (t *tx) documents(by jig.Invocation, owner string, p bundle.Plan) {
 	}
 	kinds, names, versions = documentColumns(versionsOf(p.Put))
 	t.queue("DocumentsPut", t.tenant, owner, kinds, names, versions, bodies, by.SessionID, by.CallID)
-	owners, given := make([]string, len(p.Given)), make([]bundle.DocumentVersion, len(p.Given))
-	for i, h := range p.Given {
+	owners, given := make([]string, len(p.Inherited)), make([]bundle.DocumentVersion, len(p.Inherited))
+	for i, h := range p.Inherited {
 		owners[i], given[i] = h.Bundle, h.DocumentVersion
 	}
 	kinds, names, versions = documentColumns(given)
@@ -289,7 +289,7 @@ func documentAudits(by jig.Invocation, s *bundle.Snapshot, p bundle.Plan) []audi
 	for _, d := range p.Put {
 		change(d.DocumentVersion)
 	}
-	for _, h := range p.Given {
+	for _, h := range p.Inherited {
 		change(h.DocumentVersion)
 	}
 	return rows

@@ -54,7 +54,7 @@ func (s *fakeStore) apply(owner string, p bundle.Plan) {
 	for _, d := range p.Put {
 		s.put(owner, d)
 	}
-	for _, h := range p.Given {
+	for _, h := range p.Inherited {
 		s.current[h.Key()] = h
 	}
 }

@@ -74,7 +74,7 @@ func (s *fakeStore) WithdrawDocuments(_ context.Context, by jig.Invocation, docu
 	for _, d := range plan.Retired {
 		delete(s.has.Current, d.Key())
 	}
-	for _, h := range plan.Given {
+	for _, h := range plan.Inherited {
 		s.has.Current[h.Key()] = h
 	}
 	return plan, nil

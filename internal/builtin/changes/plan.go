@@ -87,7 +87,7 @@ func (l *List) planned(p Planned) error {
 			return err
 		}
 	}
-	for _, h := range p.Plan.Given {
+	for _, h := range p.Plan.Inherited {
 		if err := l.give(p, h.DocumentVersion, "the bundle "+h.Bundle+" has it, too"); err != nil {
 			return err
 		}

@@ -2,12 +2,14 @@ package extractor_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/loaded"
 	"github.com/jig-run/jig/internal/plan/extractor"
 )
@@ -44,4 +46,26 @@ func TestEntityTypes_AreSeparatedByTenant(t *testing.T) {
 	}
 	_, err := types.Read(t.Context(), "thief", bundle.DocumentVersion{Kind: "entity_type", Name: "article", Version: "v1"})
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
+}
+
+// The readers of a worker share what they have parsed, also while several of them need a version at the same time.
+func TestEntityTypes_AreParsedOnce(t *testing.T) {
+	t.Parallel()
+	documents := shelves{"acme": "kind: entity_type\nname: article\nfields:\n  - {name: title, type: text}\n"}
+	shared := loaded.New()
+	fields := make([]*entity.Field, 8)
+	var all sync.WaitGroup
+	for i := range fields {
+		types := extractor.NewTypes(documents, shared)
+		all.Go(func() {
+			if of, err := types.Of(t.Context(), "acme"); err == nil {
+				fields[i] = &of[0].Fields[0]
+			}
+		})
+	}
+	all.Wait()
+	for _, f := range fields {
+		require.NotNil(t, f)
+		require.Same(t, fields[0], f)
+	}
 }
