@@ -51,7 +51,7 @@ func TestReadAudit_ReturnsPages(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []int{200, 20 << 10, 64 << 10} {
 		l := auditRows(250, entry)
-		a := activities.New(activities.Deps{Store: l, Tenants: who{}})
+		a := activities.New(activities.Deps{Policy: noPolicies{}, Store: l, Tenants: who{}})
 		request := protocol.AuditRequest{Tenant: "acme"}
 		for more := true; more; {
 			page, err := a.ReadAudit(t.Context(), request)
@@ -75,7 +75,7 @@ func TestReadAudit_ReturnsPages(t *testing.T) {
 func TestReadAudit_FiltersBySession(t *testing.T) {
 	t.Parallel()
 	l := auditRows(3, 10)
-	a := activities.New(activities.Deps{Store: l, Tenants: who{}})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: l, Tenants: who{}})
 	for _, request := range []protocol.AuditRequest{
 		{Tenant: "acme", SessionID: "ses_1", After: 7}, {Tenant: "acme", Since: time.Unix(5, 0)}, {Tenant: "acme"},
 	} {

@@ -49,7 +49,7 @@ func (l library) CurrentDocuments(context.Context, string, string) ([]bundle.Doc
 func (l library) DocumentNames(context.Context, string, string) ([]string, error) { return nil, nil }
 
 func (l library) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: l, Tenants: who{}, Catalog: l, Bundles: l})
+	return activities.New(activities.Deps{Policy: noPolicies{}, Store: l, Tenants: who{}, Catalog: l, Bundles: l})
 }
 
 func TestBundleTools_AreVisibleWithTheBundle(t *testing.T) {

@@ -110,7 +110,7 @@ func (b *inbox) Ending(context.Context, string, string) (ledger.Ending, error) {
 func (b *inbox) ResetReason(context.Context, string, string) (string, error) { return "", b.down }
 
 func (b *inbox) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: b, Runs: b, Logger: slog.New(slog.DiscardHandler)})
+	return activities.New(activities.Deps{Policy: noPolicies{}, Store: b, Runs: b, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func sessionsOf(list []jig.Pending) []string {

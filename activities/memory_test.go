@@ -137,7 +137,7 @@ func TestPrompt_ShowsTheMemoryLast(t *testing.T) {
 		exchange(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
 		exchange(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
 	}}
-	a := activities.New(activities.Deps{Store: k, Tenants: who{}, Catalog: registry})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: k, Tenants: who{}, Catalog: registry})
 	session := jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m"}, Todo: json.RawMessage(`["go on"]`)}
 	prompt := func() []string {
 		request, err := a.Prompt(t.Context(), session, k.exchanges[session.SummaryThrough:], 4)

@@ -32,7 +32,7 @@ func TestProgress_ReportsAreMergedAndTheLastIsKept(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	store := &said{}
-	a := activities.New(activities.Deps{Store: store, Tenants: who{}, Now: func() time.Time { return now }})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: store, Tenants: who{}, Now: func() time.Time { return now }})
 	ctx, cancel := context.WithCancel(t.Context())
 	report, flush := activities.Progress(a, ctx, jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "a.b"})
 	report("one ")

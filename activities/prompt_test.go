@@ -113,7 +113,7 @@ func TestShorten_KeepsQuestionsUnderTheLimit(t *testing.T) {
 	for i := range 500 {
 		store.view.Pending = append(store.view.Pending, jig.Pending{SessionID: "ses_1", Call: jig.CallID(1, i+1), Question: &question, Input: json.RawMessage(`{}`)})
 	}
-	page, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "t", SessionID: "ses_1"})
+	page, err := activities.New(activities.Deps{Policy: noPolicies{}, Store: store, Tenants: who{}}).ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "t", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Len(t, page.Approvals, 500)
 	require.Equal(t, "ses_1", page.Approvals[499].SessionID, "the commands that answer need it")

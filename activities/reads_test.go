@@ -14,6 +14,11 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
+// noPolicies is a policy engine without policies, which decides nothing.
+type noPolicies struct{ activities.Policy }
+
+func (noPolicies) Policies(context.Context, string) ([]jig.PolicyState, error) { return nil, nil }
+
 // shelf is a store of documents by kind, together with a catalog and a composer. It implements nothing else.
 type shelf struct {
 	activities.Store
@@ -64,7 +69,7 @@ func (s shelf) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 }
 
 func (s shelf) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: s, Tenants: who{}, Catalog: s, Composer: s})
+	return activities.New(activities.Deps{Policy: noPolicies{}, Store: s, Tenants: who{}, Catalog: s, Composer: s})
 }
 
 func TestListCatalog_NamesRegisteredDocuments(t *testing.T) {

@@ -35,7 +35,7 @@ func TestRecordResets_RecordsEachRunOnce(t *testing.T) {
 	t.Parallel()
 	const workflowID = "default-test-workflow-id" // of the test environment
 	r := &resets{}
-	a := activities.New(activities.Deps{Store: r, Logger: slog.New(slog.DiscardHandler)})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: r, Logger: slog.New(slog.DiscardHandler)})
 	ran := 0
 	run := func(ref protocol.SessionRef) error {
 		var suite testsuite.WorkflowTestSuite

@@ -32,7 +32,7 @@ func TestRuled_ReturnsTheAnswersOfAnUpdate(t *testing.T) {
 	t.Parallel()
 	one, two := jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted}, jig.Ruled{Call: "1.2", Outcome: jig.DecisionRefused}
 	r := rulings{stored: map[string]jig.Ruled{"update:u#0": one, "update:u#1": two, "update:v#0": one}}
-	a := activities.New(activities.Deps{Store: r, Tenants: who{}})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: r, Tenants: who{}})
 	got, err := a.Ruled(t.Context(), protocol.RuledRequest{Tenant: "acme", SessionID: "ses_1", Update: "u", Count: 2})
 	require.NoError(t, err)
 	require.Equal(t, protocol.DecideResult{SessionID: "ses_1", Decisions: []jig.Ruled{one, two}}, got)

@@ -123,7 +123,7 @@ func TestSweep_ContinuesAfterAFailure(t *testing.T) {
 		jig.CodeUnavailable: {"ses_1"}, // the database is unavailable, so the next sweep continues
 	} {
 		e := &ended{broken: map[string]*jig.Error{"ses_2": jig.Errorf(code, "broken")}}
-		a := activities.New(activities.Deps{Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
+		a := activities.New(activities.Deps{Policy: noPolicies{}, Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
 		_, err := a.Sweep(t.Context())
 		require.Equal(t, code, activities.ErrorFrom(err).Code)
 		require.Equal(t, closed, e.closed)
@@ -143,7 +143,7 @@ func (e *ended) Settled(_ context.Context, workflowID string, call protocol.Sett
 func TestSweep_NotifiesWorkflowsOfCallsSettledLate(t *testing.T) {
 	t.Parallel()
 	e := &ended{deaf: "ses_2"}
-	a := activities.New(activities.Deps{Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
 	_, err := a.Sweep(t.Context())
 	require.Equal(t, jig.CodeUnavailable, activities.ErrorFrom(err).Code)
 	require.Equal(t, []string{"ses_1 1.1", "ses_2 1.2", "ses_3/1.3 1.3/step"}, e.signals, "one signal each")

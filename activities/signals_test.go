@@ -37,7 +37,7 @@ const unproved = "this worker cannot check the proof of the request (leave `proo
 func TestOpen_RefusesAProofThatCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	store := &refusals{}
-	a := activities.New(activities.Deps{Store: store, Tenants: who{}})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: store, Tenants: who{}})
 	ref := protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}
 	_, err := a.Open(t.Context(), activities.OpenInput{SessionRef: ref, Start: &protocol.StartSession{Agent: "nightly", Proof: "x"}})
 	require.ErrorContains(t, err, "cannot check the proof")
@@ -96,7 +96,7 @@ func TestSignal_UnreadablePayloadIsRefused(t *testing.T) {
 		{"aprove", `{}`, `unknown signal "aprove"; use approve, deny, delegate, answer, reconcile, message or event`},
 	} {
 		store := &refusals{}
-		heard, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).Hear(t.Context(), activities.Signal{
+		heard, err := activities.New(activities.Deps{Policy: noPolicies{}, Store: store, Tenants: who{}}).Hear(t.Context(), activities.Signal{
 			SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Name: row.name, Key: "k", Payload: json.RawMessage(row.payload),
 		})
 		require.NoError(t, err)

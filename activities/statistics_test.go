@@ -131,7 +131,7 @@ func TestListPending_SelectsForOnePerson(t *testing.T) {
 		{Call: "1.5", Delegations: []jig.Delegation{{From: "ana", To: "ben"}}},
 		{Call: "1.6", Kind: jig.PendingReconcile},
 	}}
-	a := activities.New(activities.Deps{Store: d, Tenants: who{}})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: d, Tenants: who{}})
 	for person, want := range map[string][]string{"ana": {"1.1", "1.2", "1.6"}, "ben": {"1.1", "1.4", "1.5", "1.6"}} {
 		var got []string
 		request := protocol.PendingRequest{Tenant: "acme", Filter: jig.PendingFilter{For: person}, Limit: 2}

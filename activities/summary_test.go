@@ -89,7 +89,7 @@ func think(t *testing.T, l *long, w *writer) {
 	t.Helper()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: l, Tenants: who{}, Catalog: registry, Model: w})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: l, Tenants: who{}, Catalog: registry, Model: w})
 	_, err = a.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{
 		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1,
 	}})
@@ -156,7 +156,7 @@ func TestSummary_RecordsAWaitForItsProvider(t *testing.T) {
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
 	b := &busy{long: newLong(30)}
-	a := activities.New(activities.Deps{Store: b, Tenants: who{}, Catalog: registry, Model: down{}})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: b, Tenants: who{}, Catalog: registry, Model: down{}})
 	_, err = a.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{
 		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: 31,
 	}})
@@ -177,7 +177,7 @@ func TestThink_SendsHeartbeatsWhileItSummarizes(t *testing.T) {
 	}}
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: newLong(30), Tenants: who{}, Catalog: registry, Model: w})
+	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: newLong(30), Tenants: who{}, Catalog: registry, Model: w})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a busy machine a goroutine may wait for a processor

@@ -35,7 +35,7 @@ func (r archive) ReadPass(_ context.Context, tenant, id string, pass, skip, limi
 }
 
 func (r archive) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: r})
+	return activities.New(activities.Deps{Policy: noPolicies{}, Store: r})
 }
 
 // whole reads a transcript page by page and returns one line for each entry.
