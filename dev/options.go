@@ -154,7 +154,7 @@ func (o *options) startServer(ctx context.Context, r *running, logger *slog.Logg
 	if err != nil {
 		return err
 	}
-	settings.DevLogin = settings.PublicURL == "" && !settings.BehindProxy
+	settings.DevLogin = settings.PublicURL == "" && len(settings.Proxies) == 0
 	began := time.Now()
 	o.progress("starting the server", 0)
 	if r.key, err = newKey(ctx, settings, logger); err == nil {

@@ -109,7 +109,8 @@ func (s *Server) serve(ctx context.Context) error {
 		Credentials: s.store, CredentialLog: s.store, DevLogin: s.settings.DevLogin, PublicURL: s.settings.PublicURL,
 		Tenants: tenants(s.store, s.settings), Bundles: s.store, Log: s.store, Installation: s.store.Installation(), Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
 		Logger: s.logger, Observer: s.metrics, Trace: s.tracing.Handler,
-		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, StartsPerTenant: s.settings.StartsPerTenant, BehindProxy: s.settings.BehindProxy,
+		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, StartsPerTenant: s.settings.StartsPerTenant, Proxies: s.settings.Proxies,
+		MaxStreams: s.settings.MaxStreams, MaxRequests: s.settings.MaxRequests,
 	}
 	if len(s.settings.Providers) > 0 {
 		options.Providers = openid.New(s.settings.Providers, nil)
@@ -121,7 +122,7 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = &http.Server{
-		Handler: s.api.Handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: MaxHeader,
+		Handler: s.api.Handler(), ConnState: newIdle(s.settings.Proxies).note, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: MaxHeader,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	if s.settings.TLSCert != "" {

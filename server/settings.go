@@ -28,10 +28,12 @@ const (
 	EnvPublicURL     = "JIG_PUBLIC_URL"
 	EnvTLSCert       = "JIG_TLS_CERT"
 	EnvTLSKey        = "JIG_TLS_KEY"
-	EnvBehindProxy   = "JIG_BEHIND_PROXY"
+	EnvProxies       = "JIG_PROXIES"
 	EnvRateKey       = "JIG_HTTP_RATE_KEY"
 	EnvRateAddress   = "JIG_HTTP_RATE_ADDRESS"
 	EnvRateStarts    = "JIG_HTTP_RATE_STARTS"
+	EnvStreams       = "JIG_HTTP_STREAMS"
+	EnvRequests      = "JIG_HTTP_REQUESTS"
 	EnvMetrics       = "JIG_SERVER_METRICS_ADDRESS"
 	EnvDatabaseURL   = "JIG_SERVER_DATABASE_URL"
 	EnvDatabaseConns = "JIG_DATABASE_MAX_CONNS"
@@ -62,8 +64,9 @@ type Settings struct {
 	PublicURL string
 	// TLSCert and TLSKey are the files of a certificate and its key. Both or neither.
 	TLSCert, TLSKey string
-	// BehindProxy says that a proxy in front of the server takes care of TLS and adds the addresses of clients to X-Forwarded-For.
-	BehindProxy bool
+	// Proxies are the networks of the proxies in front of the server, which take care of TLS and add the addresses of clients to X-Forwarded-For.
+	// From anybody else, that header does not count.
+	Proxies []netip.Prefix
 	// KeyFile is the file of the key with which the server vouches for the principals of requests; empty means that it does not.
 	KeyFile string
 	// RatePerKey and RatePerAddress are how many requests a second each API key and each client's address may make, twice as many at once;
@@ -71,6 +74,8 @@ type Settings struct {
 	RatePerKey, RatePerAddress int
 	// StartsPerTenant is how many sessions and calls a second each tenant may start, twice as many at once; 0 for no limit, the default.
 	StartsPerTenant int
+	// MaxStreams is how many streams the server serves at a time, and MaxRequests how many other requests; tenants share them. 0 means 5,000 and 500.
+	MaxStreams, MaxRequests int
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
 	// DevLogin lets people log in with a browser as anybody, without proof. It is for jig-dev only, so no variable sets it.
@@ -115,11 +120,13 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		PublicURL:        env.Text(EnvPublicURL, ""),
 		TLSCert:          env.Text(EnvTLSCert, ""),
 		TLSKey:           env.Text(EnvTLSKey, ""),
-		BehindProxy:      env.Flag(EnvBehindProxy),
+		Proxies:          readProxies(&env),
 		KeyFile:          env.Text(EnvServerKey, ""),
 		RatePerKey:       env.Count(EnvRateKey, defaultRateKey),
 		RatePerAddress:   env.Count(EnvRateAddress, defaultRateAddress),
 		StartsPerTenant:  env.Count(EnvRateStarts, 0),
+		MaxStreams:       env.Number(EnvStreams, 0),
+		MaxRequests:      env.Number(EnvRequests, 0),
 		MetricsAddress:   env.Text(EnvMetrics, ""),
 		LogLevel:         env.Level(EnvLogLevel),
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
@@ -132,6 +139,24 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 	}
 	s.Providers, err = readProviders(env.Text(EnvProviders, ""), func(name string) string { return env.Text(name, "") })
 	return s, err
+}
+
+// readProxies reads the addresses and networks of proxies.
+func readProxies(env *setting.Reader) []netip.Prefix {
+	var proxies []netip.Prefix
+	for _, text := range env.List(EnvProxies) {
+		network, err := netip.ParsePrefix(text)
+		if ip, single := netip.ParseAddr(text); single == nil {
+			ip = ip.Unmap()
+			network, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+		}
+		if err != nil || network.Bits() == 0 {
+			env.Refuse(EnvProxies, "a list of the addresses or networks of proxies, such as 10.0.0.5 or 10.0.0.0/24")
+			return nil
+		}
+		proxies = append(proxies, network.Masked())
+	}
+	return proxies
 }
 
 // readProviders reads the file with the identity providers; environ returns the variables that it names.
@@ -160,12 +185,14 @@ func Describe() string {
 		{EnvTLSCert, "file of the certificate; default none"},
 		{EnvTLSKey, "file of the certificate's key; default none"},
 		{EnvServerKey, "file of the key with which the server vouches for principals (`jig server-key new` makes one); default none"},
-		{EnvBehindProxy, "true if a proxy in front of the server takes care of TLS and adds clients to X-Forwarded-For; default false"},
+		{EnvProxies, "addresses or networks of the proxies in front, which take care of TLS; only their X-Forwarded-For counts; default none"},
 		{EnvProviders, "file that lists the identity providers whose access tokens are accepted (docs/identity.md); default none"},
 		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas, as for workers; default none"},
 		{EnvRateKey, "requests per second that each credential may make, with bursts of twice as many; 0 for no limit; default 100"},
 		{EnvRateAddress, "requests per second from each client's address, with bursts of twice as many; 0 for no limit; default 200"},
 		{EnvRateStarts, "sessions and calls per second that each tenant may start, with bursts of twice as many; 0 for no limit; default 0"},
+		{EnvStreams, "event streams at a time, which tenants share; default 5000"},
+		{EnvRequests, "other requests at a time, which tenants share; with all servers fewer than Temporal's frontends take; default 500"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
 		telemetry.Describe(),
 		{EnvLogLevel, "debug, info, warn or error; default info"},
@@ -194,16 +221,16 @@ func (s Settings) check() error {
 		return jig.Errorf(jig.CodeInvalidInput, "a certificate and its key belong together").WithField(EnvTLSCert).
 			WithHint("set both " + EnvTLSCert + " and " + EnvTLSKey)
 	}
-	if s.DevLogin && (!loopback(host) || s.PublicURL != "" || s.BehindProxy) {
+	if s.DevLogin && (!loopback(host) || s.PublicURL != "" || len(s.Proxies) > 0) {
 		return jig.Errorf(jig.CodeInvalidInput, "a server with development logins must not be reachable by others").WithField(EnvAddress).
-			WithHint("use an address like " + defaultAddress + ", without " + EnvPublicURL + " and " + EnvBehindProxy)
+			WithHint("use an address like " + defaultAddress + ", without " + EnvPublicURL + " and " + EnvProxies)
 	}
 	if err := s.checkPublicURL(); err != nil || loopback(host) {
 		return err
 	}
-	if !s.BehindProxy && s.TLSCert == "" {
+	if len(s.Proxies) == 0 && s.TLSCert == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "others can reach %s, and the server has no TLS: API keys would travel in clear text", s.Address).
-			WithField(EnvAddress).WithHint("set " + EnvTLSCert + " and " + EnvTLSKey + ", or " + EnvBehindProxy + "=1 if a proxy takes care of TLS")
+			WithField(EnvAddress).WithHint("set " + EnvTLSCert + " and " + EnvTLSKey + ", or " + EnvProxies + " to the addresses of the proxies that take care of TLS")
 	}
 	if s.PublicURL == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "%s is not set, and others can reach the server", EnvPublicURL).WithField(EnvPublicURL).

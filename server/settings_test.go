@@ -32,12 +32,12 @@ func TestStart_RefusesUnsafeSettings(t *testing.T) {
 		"everywhere without TLS":    {[]string{database, "JIG_HTTP_ADDR=:8480", "JIG_PUBLIC_URL=https://jig.example.com"}, "JIG_HTTP_ADDR"},
 		"a public address":          {[]string{database, "JIG_HTTP_ADDR=10.0.0.1:8480"}, "JIG_HTTP_ADDR"},
 		"a host name":               {[]string{database, "JIG_HTTP_ADDR=localhost.example.com:8480"}, "JIG_HTTP_ADDR"},
-		"no public URL":             {[]string{database, "JIG_HTTP_ADDR=0.0.0.0:8480", "JIG_BEHIND_PROXY=1"}, "JIG_PUBLIC_URL"},
+		"no public URL":             {[]string{database, "JIG_HTTP_ADDR=0.0.0.0:8480", "JIG_PROXIES=10.0.0.5, 10.1.0.0/16"}, "JIG_PUBLIC_URL"},
 		"a certificate without key": {[]string{database, "JIG_TLS_CERT=a.crt"}, "JIG_TLS_CERT"},
 		"no address":                {[]string{database, "JIG_HTTP_ADDR=8480"}, "JIG_HTTP_ADDR"},
 		"a public URL with a path":  {[]string{database, "JIG_PUBLIC_URL=https://example.com/jig"}, "JIG_PUBLIC_URL"},
 		"safe":                      {[]string{database, "JIG_HTTP_ADDR=127.0.0.1:0"}, ""},
-		"safe behind a proxy":       {[]string{database, "JIG_HTTP_ADDR=:0", "JIG_BEHIND_PROXY=1", "JIG_PUBLIC_URL=https://jig.example.com"}, ""},
+		"safe behind a proxy":       {[]string{database, "JIG_HTTP_ADDR=:0", "JIG_PROXIES=10.0.0.5, 10.1.0.0/16", "JIG_PUBLIC_URL=https://jig.example.com"}, ""},
 		"safe with TLS":             {[]string{database, "JIG_HTTP_ADDR=:0", "JIG_TLS_CERT=a", "JIG_TLS_KEY=b", "JIG_PUBLIC_URL=https://jig.example.com"}, ""},
 	} {
 		s, err := read(t, row.environ...)
@@ -51,7 +51,7 @@ func TestStart_RefusesUnsafeSettings(t *testing.T) {
 	}
 	for name, environ := range map[string][]string{
 		"a public address": {"JIG_HTTP_ADDR=:0", "JIG_TLS_CERT=a", "JIG_TLS_KEY=b", "JIG_PUBLIC_URL=https://jig.example.com"}, "a public name": {"JIG_PUBLIC_URL=https://jig.example.com"},
-		"a proxy": {"JIG_BEHIND_PROXY=1"},
+		"a proxy": {"JIG_PROXIES=10.0.0.5, 10.1.0.0/16"},
 	} {
 		s, err := read(t, append(environ, database)...)
 		require.NoError(t, err, name)
@@ -59,8 +59,10 @@ func TestStart_RefusesUnsafeSettings(t *testing.T) {
 		_, err = server.Start(t.Context(), s, slog.New(slog.DiscardHandler))
 		require.ErrorContains(t, err, "development logins", name)
 	}
-	_, err := read(t, "JIG_BEHIND_PROXY=perhaps")
-	require.Equal(t, "JIG_BEHIND_PROXY", jig.AsError(err).Field)
+	for _, wrong := range []string{"true", "proxy.example.com", "10.0.0.0/33", "0.0.0.0/0", "::/0"} {
+		_, err := read(t, "JIG_PROXIES="+wrong)
+		require.Equal(t, "JIG_PROXIES", jig.AsError(err).Field, wrong)
+	}
 }
 
 // The help and docs/operations.md list the same settings.
@@ -69,7 +71,7 @@ func TestDescribe_ListsTheSettings(t *testing.T) {
 	page, err := os.ReadFile("../docs/operations.md")
 	require.NoError(t, err)
 	listed := regexp.MustCompile(`(?m)^  (JIG_\w+)`).FindAllStringSubmatch(server.Describe(), -1)
-	require.Len(t, listed, 22)
+	require.Len(t, listed, 24)
 	for _, row := range listed {
 		require.Contains(t, string(page), "`"+row[1]+"`")
 	}

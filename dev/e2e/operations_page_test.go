@@ -51,7 +51,7 @@ func TestOperationsPage_TwoServersBehindAProxy(t *testing.T) {
 	for range 2 {
 		address, err := port.Claim(t.Context(), "127.0.0.1:0")
 		require.NoError(t, err)
-		settings := strings.Fields(strings.NewReplacer("10.0.0.11:8480", address, "https://jig.example.com", "http://"+front).Replace(parts["ini"]))
+		settings := strings.Fields(strings.NewReplacer("10.0.0.11:8480", address, "10.0.0.5", "127.0.0.1", "https://jig.example.com", "http://"+front).Replace(parts["ini"]))
 		servers, addresses = append(servers, d.serveAt(address, settings...)), append(addresses, address)
 	}
 	proxy(t, front, addresses, parts["nginx"])

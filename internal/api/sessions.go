@@ -114,10 +114,10 @@ var GetEvents = Op[EventsRequest, EventsPage]{Operation: Operation{
 
 // TenantEventsRequest asks for events of all sessions.
 type TenantEventsRequest struct {
-	After  string `query:"after" maxLength:"500" doc:"The cursor of the last event that the client has. Without it, the page is empty, and the stream begins now"`
+	After  string `query:"after" maxLength:"1000" doc:"The cursor of the last event that the client has. Without it, the page is empty, and the stream begins now"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"The maximum number of events on a page; streams have no limit"`
 	Wait   int    `query:"wait" minimum:"0" maximum:"60" doc:"How many seconds a page waits for its first event"`
-	Last   string `header:"Last-Event-Id" maxLength:"500" doc:"The id of the last event of an interrupted stream; it overrides after"`
+	Last   string `header:"Last-Event-Id" maxLength:"1000" doc:"The id of the last event of an interrupted stream; it overrides after"`
 	Accept string `header:"Accept" maxLength:"500" doc:"text/event-stream for a stream"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -39,10 +40,11 @@ type Options struct {
 	RatePerKey, RatePerAddress int
 	// StartsPerTenant is how many sessions and calls a second each tenant may start, twice as many at once; 0 means no limit.
 	StartsPerTenant int
-	// MaxStreams is the maximum number of open streams per credential. Default: 5,000.
-	MaxStreams int
-	// BehindProxy says that the addresses of clients are in the header X-Forwarded-For.
-	BehindProxy bool
+	// MaxStreams is the maximum number of open streams, and MaxRequests that of all other requests at a time. Tenants share them. Default: 5,000 and
+	// 500.
+	MaxStreams, MaxRequests int
+	// Proxies are the networks of the proxies whose X-Forwarded-For counts. Default: none.
+	Proxies []netip.Prefix
 	// Observer counts requests. Default: nothing is counted.
 	Observer Observer
 	// Trace wraps the handler of the operations, to write traces. Default: nothing.
@@ -60,7 +62,8 @@ type API struct {
 	// routed is mux, wrapped by the option Trace.
 	routed http.Handler
 	huma   huma.API
-	leases leases
+	// requests and streams are what is being served.
+	requests, streams *pool
 	// embeddable has the patterns of the operations that take embed tokens.
 	embeddable map[string]bool
 	// byKey and byAddress limit the rate of requests, and starts that of what tenants start.
@@ -88,9 +91,9 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.MaxStreams = cmp.Or(o.MaxStreams, maxStreams)
 	a := &API{
-		options: o, mux: http.NewServeMux(), leases: leases{held: map[*lease]struct{}{}}, drained: make(chan struct{}),
+		options: o, mux: http.NewServeMux(), drained: make(chan struct{}),
+		requests: newPool(cmp.Or(o.MaxRequests, maxRequests), maxBodies), streams: newPool(cmp.Or(o.MaxStreams, maxStreams), 0),
 		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress), starts: newLimiter(o.StartsPerTenant),
 		crossOrigin: http.NewCrossOriginProtection(), embeddable: map[string]bool{},
 	}

@@ -37,6 +37,8 @@ const (
 	refusedAddress = "rate_of_address"
 	refusedKey     = "rate_of_key"
 	refusedStarts  = "rate_of_starts"
+	// reasonRoom is also the reason of the problem.
+	reasonRoom = "room"
 )
 
 // caller describes the principal that a request acts for. Only [API.credential] creates it, from the credential and the tenant's document. The
@@ -67,6 +69,21 @@ type caller struct {
 
 // allows reports whether the credential has a scope. Every credential has the empty scope.
 func (c caller) allows(scope string) bool { return scope == "" || slices.Contains(c.scopes, scope) }
+
+// payer returns whose rate and whose share of the server the credential uses. Credentials that another one made use those of the credential at the
+// beginning of their lineage, and all credentials of a person together those of the person: making more of them gives nobody more.
+func (c caller) payer() string {
+	person := c.principal.ID
+	if c.embed != nil {
+		person = c.embed.CreatedBy
+	}
+	if n := len(c.lineage); n > 0 {
+		if person = c.lineage[n-1].CreatedBy; person == "" {
+			return c.tenant + " key " + c.lineage[n-1].ID
+		}
+	}
+	return c.tenant + " person " + person
+}
 
 // Caller returns the tenant and the principal for whom a request acts; "" if the request has no credential.
 func Caller(ctx context.Context) (tenant string, who jig.Principal) { return callerOf(ctx) }
@@ -102,7 +119,8 @@ func (a *API) authenticate(o api.Operation) func(ctx huma.Context, next func(hum
 		if c.embed != nil {
 			shareWith(w.Header(), c.embed.Origin)
 		}
-		if wait := a.byKey.take(c.kind+" "+c.tenant+" "+c.id, a.options.Now()); wait > 0 {
+		payer := c.payer()
+		if wait := a.byKey.take(payer, a.options.Now()); wait > 0 {
 			a.options.Observer.Refused(refusedKey)
 			a.refuse(w, r, tooMany("with this credential", wait))
 			return
@@ -123,7 +141,12 @@ func (a *API) authenticate(o api.Operation) func(ctx huma.Context, next func(hum
 			a.refuse(w, r, a.problemOf(ctx.Context(), err))
 			return
 		}
-		next(ctx)
+		entered, err := a.enter(identity.WithSource(ctx.Context(), payer), w, x, payer)
+		if err != nil {
+			a.refuse(w, r, a.problemOf(ctx.Context(), err))
+			return
+		}
+		next(huma.WithContext(ctx, entered))
 	}
 }
 
@@ -236,6 +259,11 @@ func (a *API) issued(ctx context.Context, id string, hash []byte) (caller, error
 	if err != nil {
 		return caller{}, err
 	}
+	return callerWith(found), nil
+}
+
+// callerWith returns the caller of a credential that the server issued, without what the tenant's document adds.
+func callerWith(found credential.Credential) caller {
 	c := caller{
 		kind: found.Kind, id: found.ID, label: found.Name, tenant: found.Tenant, principal: jig.Principal{ID: found.Principal, Claimed: true},
 		scopes: found.Scopes, expires: found.ExpiresAt, lineage: found.Lineage,
@@ -252,7 +280,7 @@ func (a *API) issued(ctx context.Context, id string, hash []byte) (caller, error
 	case found.IsLogin():
 		c.name, c.label = found.Name, ""
 	}
-	return c, nil
+	return c
 }
 
 // complete fills in what the tenant's document says about the caller. The error is NOT_PERMITTED if the principal must not act or the credential

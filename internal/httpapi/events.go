@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -54,7 +55,7 @@ func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*written, e
 	if len(first) == 0 && status.Final() {
 		return &written{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
 	}
-	if err := a.roomForStream(ctx); err != nil {
+	if err := a.enterStream(ctx); err != nil {
 		return nil, err
 	}
 	return &written{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
@@ -69,14 +70,17 @@ func (a *API) getEvents(ctx context.Context, in *api.EventsRequest) (*written, e
 func (a *API) serveStream(c huma.Context, send func(ctx context.Context, s *stream)) {
 	_, w := humago.Unwrap(c)
 	x := exchangeOf(c.Context())
-	ctx, over := a.leases.hold(c.Context(), x)
+	a.requests.leave(x.place)
+	ctx, over := a.streams.hold(c.Context(), x.stream)
 	defer over()
 	x.streams, x.body = true, bytes.Buffer{} // no error follows that could repeat the body
 	a.options.Observer.StreamOpened()
 	defer a.options.Observer.StreamClosed()
 	s := &stream{w: w, control: http.NewResponseController(w)}
 	s.begin()
-	send(ctx, s)
+	if send(ctx, s); errors.Is(context.Cause(ctx), errYielded) {
+		s.send("retry: " + milliseconds(crowded) + "\n\n")
+	}
 }
 
 // eventsPage answers with a page. If the request says so, it waits for the first event or for text.

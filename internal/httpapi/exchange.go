@@ -50,8 +50,10 @@ type exchange struct {
 	// waited is how long the client asked to wait and did, and streams says that the answer is a stream.
 	waited  time.Duration
 	streams bool
-	// audits says that the request reads the whole audit.
-	audits bool
+	// place is the request's place among all requests, and stream that of the stream which answers it; nil if it has none. release ends the
+	// context that belongs to place.
+	place, stream *lease
+	release       func()
 	// caller is who the request acts for, once its credential was checked, and scope is the scope that the operation needs.
 	caller caller
 	scope  string
@@ -79,6 +81,7 @@ func (a *API) Handler() http.Handler {
 		x.request = r
 		answer := &recorder{ResponseWriter: w}
 		defer a.finish(ctx, answer, x, began)
+		defer a.leave(x)
 		a.protect(answer, x.id)
 		control := http.NewResponseController(answer)
 		_ = control.SetWriteDeadline(began.Add(answerTimeout)) //nolint:errcheck // not every writer has deadlines

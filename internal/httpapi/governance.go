@@ -176,7 +176,7 @@ func (a *API) fromAudit(
 	ctx context.Context, from int64, serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error),
 ) (*written, error) {
 	tenant, _ := callerOf(ctx)
-	if err := a.roomForAudit(ctx); err != nil {
+	if err := a.enterAudit(ctx); err != nil {
 		return nil, err
 	}
 	first, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: from - 1})
@@ -189,8 +189,8 @@ func (a *API) fromAudit(
 	return &written{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		r, w := humago.Unwrap(c)
 		x := exchangeOf(c.Context())
-		x.streams, x.audits = true, true
-		ctx, over := a.leases.hold(c.Context(), x)
+		x.streams = true
+		ctx, over := a.requests.hold(c.Context(), x.place)
 		defer over()
 		serve(ctx, w, r, func(to io.Writer) error { return a.writeAudit(ctx, to, unhurried(w), tenant, from, first) })
 	}}, nil

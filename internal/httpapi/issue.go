@@ -217,7 +217,9 @@ func (a *API) recordEnded(ctx context.Context, r *http.Request) {
 	ended, reason, err := a.options.CredentialLog.EndedCredential(ctx, id, hash)
 	switch {
 	case err == nil:
-		a.record(ctx, caller{kind: ended.Kind, id: ended.ID, tenant: ended.Tenant, principal: jig.Principal{ID: a.whoLoggedIn(ctx, ended)}}, reason)
+		c := callerWith(ended)
+		c.principal.ID = a.whoLoggedIn(ctx, ended)
+		a.record(ctx, c, reason)
 	case jig.CodeOf(err) != jig.CodeNotFound:
 		a.unrecorded(ctx, err)
 	}
@@ -229,7 +231,7 @@ func (a *API) record(ctx context.Context, c caller, reason string) {
 	}
 	err := a.options.CredentialLog.RecordCredential(ctx, identity.CredentialEvent{
 		Tenant: c.tenant, Kind: identity.EventRefused, Reason: reason, CredentialKind: c.kind, CredentialID: c.id, Principal: c.principal.ID,
-		Address: identity.AddressOf(ctx),
+		Address: identity.AddressOf(ctx), Source: c.payer(),
 	})
 	if err != nil {
 		a.unrecorded(ctx, err)

@@ -7,43 +7,12 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 )
-
-// leases holds the long-running requests, so that they can be canceled when their credential is no longer valid.
-type leases struct {
-	mu   sync.Mutex
-	held map[*lease]struct{}
-}
-
-// longest is the maximum duration of a request. A client continues a stream that ends then with another request.
-const longest = 24 * time.Hour
-
-// Limits of long-running requests, on each server.
-const (
-	// maxStreams is the default of [Options].MaxStreams.
-	maxStreams = 5_000
-	// maxAudits is the maximum number of concurrent exports and verifications of a tenant's audit.
-	maxAudits = 4
-)
-
-// lease is one long-running request.
-type lease struct {
-	caller caller
-	// scope is the scope that the operation needs, and audits reports whether it reads the whole audit.
-	scope  string
-	audits bool
-	end    func()
-}
-
-// errEnded cancels requests whose credential was revoked or no longer allows them. A request whose credential expires ends without it, as if its
-// waiting time were over: the client may have renewed the credential, and repeats the request.
-var errEnded = errors.New("the credential of the request is no longer valid")
 
 // outlived returns an error if the credential of a request became invalid while the request waited.
 func (a *API) outlived(waiting context.Context) error {
@@ -56,74 +25,25 @@ func (a *API) outlived(waiting context.Context) error {
 	return p
 }
 
-// hold returns a context that is canceled when the request's credential is no longer valid. The returned function ends the lease.
-func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()) {
-	ends := time.Now().Add(longest)
-	if expires := x.caller.expires; expires != nil && expires.Before(ends) {
-		ends = *expires
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, stop := context.WithDeadline(ctx, ends)
-	one := &lease{caller: x.caller, scope: x.scope, audits: x.audits, end: func() { cancel(errEnded) }}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held[one] = struct{}{}
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.held, one)
-	}
-}
-
-// room returns an error if most leases of a kind are held already.
-func (l *leases) room(most int, where string, kind func(one *lease) bool) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	held := 0
-	for one := range l.held {
-		if kind(one) {
-			held++
-		}
-	}
-	if held < most {
-		return nil
-	}
-	return tooMany("that run long "+where, retryAfter)
-}
-
-// roomForStream returns an error if the credential of a request has too many streams open.
-func (a *API) roomForStream(ctx context.Context) error {
-	c := exchangeOf(ctx).caller
-	return a.leases.room(a.options.MaxStreams, "with this credential", func(one *lease) bool {
-		return one.caller.id == c.id && one.caller.kind == c.kind && one.caller.tenant == c.tenant
-	})
-}
-
-// roomForAudit returns an error if too many requests are reading the whole audit of the tenant.
-func (a *API) roomForAudit(ctx context.Context) error {
-	tenant, _ := callerOf(ctx)
-	return a.leases.room(maxAudits, "of this tenant", func(one *lease) bool { return one.audits && one.caller.tenant == tenant })
-}
-
-// callers returns the callers of all leases.
-func (l *leases) callers() []caller {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// callers returns the callers of the requests that wait or stream.
+func (p *pool) callers() []caller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var all []caller
-	for one := range l.held {
-		all = append(all, one.caller)
+	for one := range p.held {
+		if one.end != nil {
+			all = append(all, one.caller)
+		}
 	}
 	return all
 }
 
-// end cancels the requests whose leases are not valid.
-func (l *leases) end(valid func(one *lease) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for one := range l.held {
-		if !valid(one) {
+// endInvalid ends the requests that wait or stream with a credential that is not valid.
+func (p *pool) endInvalid(valid func(one *lease) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for one := range p.held {
+		if one.end != nil && !valid(one) {
 			one.end()
 		}
 	}
@@ -160,7 +80,7 @@ func (a *API) checkLeases(ctx context.Context) error {
 	issued := map[string]bool{} // the server issues no access tokens
 	var failed []error
 	asked, tenants := map[string]bool{}, map[string]tenancy.Settings{}
-	callers := a.leases.callers()
+	callers := append(a.requests.callers(), a.streams.callers()...)
 	for _, c := range callers {
 		if c.kind != identity.KindAccessToken {
 			issued[c.id] = true
@@ -191,19 +111,22 @@ func (a *API) checkLeases(ctx context.Context) error {
 	for _, id := range list {
 		valid[id] = true
 	}
-	a.leases.end(func(l *lease) bool {
-		if settings, known := tenants[l.caller.tenant]; known && !l.allowed(settings) {
-			return false
-		}
-		return !issued[l.caller.id] || valid[l.caller.id] // a request that began since is checked next time
-	})
+	for _, p := range []*pool{a.requests, a.streams} {
+		p.endInvalid(func(l *lease) bool {
+			if settings, known := tenants[l.caller.tenant]; known && !l.allowed(settings) {
+				return false
+			}
+			return !issued[l.caller.id] || valid[l.caller.id] // a request that began since is checked next time
+		})
+	}
 	return errors.Join(failed...)
 }
 
-// patiently returns a context for work that waits. It ends after the given time, when the credential is no longer valid, and when the server stops.
+// patiently returns a context for work that waits. It ends after the given time, when the credential is no longer valid, when somebody else needs
+// the request's place, and when the server stops.
 func (a *API) patiently(ctx context.Context, wait time.Duration) (context.Context, func()) {
 	x, began := exchangeOf(ctx), time.Now()
-	ctx, over := a.leases.hold(ctx, x)
+	ctx, over := a.requests.hold(ctx, x.place)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	stop := make(chan struct{})
 	go func() {

@@ -22,9 +22,11 @@ func (unchanged) ValidCredentials(_ context.Context, ids []string) ([]string, er
 
 // Each visitor of a site has an embed token. The check must take much less than checkEvery, because no stream begins or ends meanwhile.
 func BenchmarkCheckLeases(b *testing.B) {
-	a := New(Options{Tenants: unchanged{}, Credentials: unchanged{}})
+	a := New(Options{Tenants: unchanged{}, Credentials: unchanged{}, MaxStreams: 10_000})
 	for i := range 10_000 {
-		_, over := a.leases.hold(b.Context(), &exchange{caller: caller{kind: identity.KindEmbed, id: strconv.Itoa(i), tenant: "acme"}})
+		one := &lease{caller: caller{kind: identity.KindEmbed, id: strconv.Itoa(i), tenant: "acme"}}
+		require.NoError(b, a.streams.enter(one))
+		_, over := a.streams.hold(b.Context(), one)
 		defer over()
 	}
 	for b.Loop() {

@@ -1,9 +1,9 @@
 package httpapi
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,36 +61,44 @@ func (a *API) mayStart(tenant string) error {
 	return nil
 }
 
-// addressOf returns the address of a client, for the limits: that of the connection or, behind a proxy, the last one in X-Forwarded-For, which
-// the proxy has added itself. Clients choose freely among the addresses of their IPv6 network, so these count as one.
+// addressOf returns the address of a client, for the limits: that of the connection, or if it is a proxy of the settings, the last address in
+// X-Forwarded-For that is no proxy. Clients choose freely among the addresses of their IPv6 network, so these count as one.
 func (a *API) addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	if forwarded := r.Header.Values("X-Forwarded-For"); a.options.BehindProxy && len(forwarded) > 0 {
-		list := strings.Split(forwarded[len(forwarded)-1], ",")
-		if last := strings.TrimSpace(list[len(list)-1]); last != "" {
-			host = last
+	ip, known := addressIn(r.RemoteAddr)
+	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, by := range slices.Backward(forwarded) {
+		proxied := known && slices.ContainsFunc(a.options.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
+		if by = strings.TrimSpace(by); by == "" || !proxied {
+			break
 		}
+		ip, known = addressIn(by)
 	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		if ported, portErr := netip.ParseAddrPort(host); portErr == nil { // some proxies add the port
-			ip, err = ported.Addr(), nil
-		}
-	}
-	if err != nil {
+	if !known {
 		return "other"
 	}
-	if ip = ip.Unmap().WithZone(""); ip.Is4() {
+	return Network(ip)
+}
+
+// Network returns the network of a client's address, whose addresses count as one: all of an IPv6 network, and a single IPv4 address.
+func Network(ip netip.Addr) string {
+	if ip.Is4() {
 		return ip.String()
 	}
 	network, err := ip.Prefix(64)
-	if err != nil {
-		return "other"
+	if err != nil { // cannot happen: an IPv6 address has 128 bits
+		return ip.String()
 	}
 	return network.String()
+}
+
+// addressIn returns the address in a text that may have a port, as some proxies write it.
+func addressIn(text string) (ip netip.Addr, known bool) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		ported, err := netip.ParseAddrPort(text)
+		return ported.Addr().Unmap().WithZone(""), err == nil
+	}
+	return ip.Unmap().WithZone(""), true
 }
 
 // Headers of pages of other origins that have an embed token: what they may send, and what they may read.
@@ -109,8 +117,9 @@ func shareWith(h http.Header, origin string) {
 	h.Set("Access-Control-Expose-Headers", sharedAnswer)
 }
 
-// preflight tells a browser whether a page of another origin may make a request. It may if the operation takes embed tokens and there is a token
-// for the origin. Browsers send no credential with the question; the request itself is checked as every other one.
+// preflight tells a browser whether a page of another origin may make a request. It may if the operation takes embed tokens, whatever its origin:
+// otherwise anybody could find out for which origins tenants have tokens. Browsers send no credential with the question, and the request itself
+// is refused without a token for its origin.
 func (a *API) preflight(w http.ResponseWriter, r *http.Request) {
 	origins, method := r.Header.Values("Origin"), r.Header.Get("Access-Control-Request-Method")
 	if len(origins) != 1 || method == "" {
@@ -120,16 +129,8 @@ func (a *API) preflight(w http.ResponseWriter, r *http.Request) {
 	asked := r.Clone(r.Context())
 	asked.Method = method
 	_, pattern := a.mux.Handler(asked)
-	known := a.embeddable[pattern]
-	if known {
-		var err error
-		if known, err = a.options.Credentials.EmbedOrigin(r.Context(), origins[0]); err != nil {
-			a.refuse(w, r, a.problemOf(r.Context(), err))
-			return
-		}
-	}
 	h := w.Header()
-	if !known {
+	if !a.embeddable[pattern] {
 		h.Add("Vary", "Origin")
 		a.options.Observer.Refused(reasonOrigin)
 		a.refuse(w, r, failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "pages of other origins need an embed token").WithReason(reasonOrigin)))

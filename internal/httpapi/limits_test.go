@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"sync"
 	"testing"
@@ -140,12 +141,18 @@ func TestRates_OfStarts(t *testing.T) {
 	}
 }
 
-// Behind a proxy, the address is the one that the proxy has added. IPv6 addresses of one network count as one.
+// proxies are the networks of the proxies in the tests.
+func proxies() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("10.9.0.0/16")}
+}
+
+// Behind a proxy, the address is the last one that a proxy has added. IPv6 addresses of one network count as one.
 func TestRates_BehindAProxy(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerAddress, o.BehindProxy, o.Now = 1, true, stopped })
+	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerAddress, o.Proxies, o.Now = 1, proxies(), stopped })
 	for client, want := range map[string][]string{
 		"an address":          {"198.51.100.1", "198.51.100.1", "1.2.3.4, 198.51.100.1"},
+		"two proxies":         {"198.51.100.7, 10.9.0.3", "1.2.3.4, 198.51.100.7,10.9.4.4", "10.9.0.1, 198.51.100.7"},
 		"an address and port": {"198.51.100.2:4711", "198.51.100.2:4712", "198.51.100.2"},
 		"a network":           {"2001:db8::1", "2001:db8::2", "[2001:db8:0:0:ff::3]:80"},
 		"no address":          {"unknown", "_hidden", "nonsense"},
@@ -157,12 +164,17 @@ func TestRates_BehindAProxy(t *testing.T) {
 		}
 		require.Equal(t, []int{401, 401, 429}, got, client)
 	}
+	got := []int{}
+	for _, forwarded := range []string{"198.51.100.8", "198.51.100.9", "10.9.0.1"} {
+		got = append(got, s.ask("192.0.2.77:1", forwarded, "").Code)
+	}
+	require.Equal(t, []int{401, 401, 429}, got, "somebody else than a proxy")
 }
 
 // The server remembers a bounded number of addresses, so that many addresses cannot fill its memory.
 func TestRates_AreBounded(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerAddress, o.BehindProxy, o.Now = 1, true, stopped })
+	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerAddress, o.Proxies, o.Now = 1, proxies(), stopped })
 	forget := func(n int) {
 		for i := range n {
 			s.ask("192.0.2.1:1", "10."+strconv.Itoa(i>>16)+"."+strconv.Itoa(i>>8&255)+"."+strconv.Itoa(i&255), "")
@@ -176,11 +188,20 @@ func TestRates_AreBounded(t *testing.T) {
 	require.Equal(t, 401, s.ask("192.0.2.1:1", "198.51.100.1", "").Code, "the oldest of more than 20,000 addresses is forgotten")
 }
 
-// A credential has a limited number of open streams, of whatever kind. Others have their own.
+func (s *site) followTenant() *stream {
+	s.t.Helper()
+	answer, content := s.open(http.MethodGet, "/v1/events", "", "Accept", "text/event-stream")
+	return &stream{bufio.NewScanner(content), answer}
+}
+
+// A server has a limited number of open streams, of whatever kind. Another tenant takes the place of the one that has most.
 func TestStreams_AreLimited(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, func(o *httpapi.Options) { o.MaxStreams = 1 })
+	seen := newCounts()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.MaxStreams, o.Observer = 2, seen })
 	s.log.add(jig.EventSessionStarted)
+	gives := s.follow()
+	gives.until(t, "id: 1")
 	stream := s.follow()
 	stream.until(t, "id: 1")
 	for path, body := range map[string]string{"/v1/sessions/known/events": "", "/v1/events": "", "/v1/tools/file.list/test/stream": `{"input":{}}`} {
@@ -196,8 +217,10 @@ func TestStreams_AreLimited(t *testing.T) {
 	answer, _ := s.send(http.MethodGet, "/v1/sessions/known/events", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode, "a page is no stream")
 	first := s.key
-	s.key = s.keys.add("acme", credential.Scopes()...)
-	s.follow().until(t, "id: 1")
+	s.key = s.keys.add("globex", credential.Scopes()...)
+	s.followTenant().until(t, "event: ready")
+	require.Contains(t, gives.rest(t), "retry: 5000")
+	require.Equal(t, 3, seen.refused["room"])
 	s.key = first
 	s.log.add(jig.EventSessionCompleted)
 	stream.rest(t)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -127,7 +128,7 @@ func add[I, O any](a *API, o api.Operation, do func(ctx context.Context, in *I) 
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {
-			return nil, a.problemOf(ctx, err)
+			return nil, a.problemOf(ctx, cmp.Or(yielded(ctx), err))
 		}
 		return out, nil
 	})

@@ -131,8 +131,6 @@ type CredentialStore interface {
 	// TakeOverAPIKey stores who made a key and with which credential, and the hash of its text, all of which are new. A key that is not valid is a
 	// CONFLICT.
 	TakeOverAPIKey(ctx context.Context, k credential.Credential, hash []byte) error
-	// EmbedOrigin reports whether there is a valid embed token for the pages of an origin.
-	EmbedOrigin(ctx context.Context, origin string) (bool, error)
 	// EmbedTokens lists a tenant's embed tokens after a cursor, the newest first.
 	EmbedTokens(ctx context.Context, tenant, after string, limit int) (tokens []credential.Credential, next string, err error)
 }

@@ -141,17 +141,6 @@ func (s *credentials) TakeOverAPIKey(_ context.Context, key credential.Credentia
 	return nil
 }
 
-func (s *credentials) EmbedOrigin(_ context.Context, origin string) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.list {
-		if one.Origin == origin {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 func (s *credentials) EmbedTokens(ctx context.Context, tenant, _ string, _ int) (list []credential.Credential, next string, err error) {
 	list, err = s.Credentials(ctx, tenant, identity.KindEmbed)
 	return list, "", err

@@ -38,7 +38,7 @@ func (a *API) getTenantEvents(ctx context.Context, in *api.TenantEventsRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if err := a.roomForStream(ctx); err != nil {
+	if err := a.enterStream(ctx); err != nil {
 		return nil, err
 	}
 	after = cmp.Or(after, first.Next)

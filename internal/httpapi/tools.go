@@ -75,7 +75,7 @@ type toolTestAnswer struct {
 
 // streamToolTest calls a tool and sends the events of the call. All checks that can refuse the request happen before the stream begins.
 func (a *API) streamToolTest(ctx context.Context, in *api.StreamToolTestRequest) (*toolTestAnswer, error) {
-	if err := a.roomForStream(ctx); err != nil {
+	if err := a.enterStream(ctx); err != nil {
 		return nil, err
 	}
 	started, err := a.testCall(ctx, &api.CallToolRequest{CallHeaders: api.CallHeaders{Idempotent: in.Idempotent}, ToolPath: in.ToolPath, Body: in.Body})

@@ -24,6 +24,8 @@ type CredentialRef struct {
 
 // Link is one credential of a [Lineage].
 type Link struct {
+	// ID is the id of the credential.
+	ID string `json:"id,omitempty"`
 	// Principal is the principal for whom the credential acts, and Maker is who made it for that principal; see [jig.Principal].
 	Principal string `json:"principal"`
 	Maker     string `json:"maker,omitempty"`
@@ -83,6 +85,8 @@ type CredentialEvent struct {
 	// Principal is the actor: the owner of a refused credential, the person who logged in or out, or the creator or revoker.
 	Principal string `json:"principal,omitempty" doc:"Who did it, or whose credential was refused; empty for the operator's command line"`
 	Address   string `json:"address,omitempty" doc:"The address of the client, or its network (IPv6)"`
+	// Source is who pays for the credential. Only so many events of a source have details in a minute.
+	Source string `json:"-"`
 	// Count is the number of equal events in the minute.
 	Count  int64     `json:"count" doc:"How often it happened in that minute"`
 	Minute time.Time `json:"minute" doc:"The minute in which it happened"`
@@ -95,7 +99,10 @@ type CredentialEvents struct {
 	Next   string            `json:"next_cursor,omitempty"`
 }
 
-type addressKey struct{}
+type (
+	addressKey struct{}
+	sourceKey  struct{}
+)
 
 // WithAddress returns a context with the address of the client of a request, for the credential events that the request causes.
 func WithAddress(ctx context.Context, address string) context.Context {
@@ -106,4 +113,15 @@ func WithAddress(ctx context.Context, address string) context.Context {
 func AddressOf(ctx context.Context) string {
 	address, _ := ctx.Value(addressKey{}).(string) //nolint:errcheck // it is empty then
 	return address
+}
+
+// WithSource returns a context with the source of the credential events that a request causes.
+func WithSource(ctx context.Context, source string) context.Context {
+	return context.WithValue(ctx, sourceKey{}, source)
+}
+
+// SourceOf returns the source of the credential events of a context. It is empty on the command line.
+func SourceOf(ctx context.Context) string {
+	source, _ := ctx.Value(sourceKey{}).(string) //nolint:errcheck // it is empty then
+	return source
 }

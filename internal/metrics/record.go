@@ -175,8 +175,8 @@ func NewServer(pool func() Pool) *Server {
 	s.seconds = s.histogram("jig_http_request_duration_seconds", "How long answers took, without event streams and the time that clients asked to wait.",
 		requestBuckets(), "operation")
 	s.refused = s.counter("jig_http_refused_total",
-		"Requests that were refused before they did anything: unauthenticated, scope, host, rate_of_key, rate_of_address or rate_of_starts.", "reason")
-	for _, reason := range []string{"unauthenticated", "scope", "host", "rate_of_key", "rate_of_address", "rate_of_starts"} {
+		"Requests that were refused before they did anything: unauthenticated, scope, host, rate_of_key, rate_of_address, rate_of_starts or room.", "reason")
+	for _, reason := range []string{"unauthenticated", "scope", "host", "rate_of_key", "rate_of_address", "rate_of_starts", "room"} {
 		s.refused.WithLabelValues(reason)
 	}
 	streams := Family{Name: "jig_http_streams_open", Kind: gauge, Help: "Event streams that are open.", Scope: ScopeProcess}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,6 +65,39 @@ func TestCredentialEvents_AreBounded(t *testing.T) {
 	long := identity.CredentialEvent{Tenant: tenant, Kind: identity.EventLoggedIn, Principal: strings.Repeat("é", 100_000), CredentialID: "a\x00b\xff"}
 	require.NoError(t, db.RecordCredential(t.Context(), long))
 	require.Len(t, []rune(credentialEvents(t, db, tenant, identity.EventLoggedIn)[0].Principal), 500)
+}
+
+// Somebody who makes noise with credentials of their own leaves room for the details of everybody else.
+func TestCredentialEvents_CannotBeBlinded(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.Server(t), storetest.Tenant(t)
+	wholeMinute(t)
+	noise := func(source string, n int) {
+		t.Helper()
+		for i := range n {
+			require.NoError(t, db.RecordCredential(t.Context(), identity.CredentialEvent{
+				Tenant: tenant, Kind: identity.EventRefused, Reason: "scope", CredentialKind: "embed_token", CredentialID: strconv.Itoa(i), Source: source,
+			}))
+		}
+	}
+	noise("eve", 110)
+	require.NoError(t, db.RecordCredential(t.Context(), identity.CredentialEvent{Tenant: tenant, Kind: identity.EventRefused, Reason: "revoked", CredentialID: "stolen", Source: "ana"}))
+	list := credentialEvents(t, db, tenant, "")
+	require.Len(t, list, 102)
+	require.Equal(t, []string{"revoked", "stolen"}, []string{list[0].Reason, list[0].CredentialID})
+
+	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `insert into credential_events (tenant_id, kind, reason, credential_kind, credential_id, principal, address, minute, digest, source)
+		select $1, 'refused', '', '', n::text, '', '', date_trunc('minute', now()), sha256(n::text::bytea), n::text from generate_series(1, 898) n`, tenant)
+	require.NoError(t, err)
+	noise("ben", 3)
+	list = credentialEvents(t, db, tenant, "")
+	require.Len(t, list, 1000, "all of them together are bounded, too")
+	require.EqualValues(t, 13, list[slices.IndexFunc(list, func(e identity.CredentialEvent) bool { return e.CredentialID == "" })].Count)
 }
 
 func TestCredentialEvents_Pages(t *testing.T) {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"math"
 	"strings"
 	"time"
@@ -96,7 +95,7 @@ func (db *DB) RevokeCredential(ctx context.Context, tenant string, c identity.Cr
 
 // credentialEvent returns the event of a credential that a principal created, took over or revoked.
 func credentialEvent(ctx context.Context, kind string, c identity.CredentialRef, by string) identity.CredentialEvent {
-	return identity.CredentialEvent{Kind: kind, CredentialKind: c.Kind, CredentialID: c.ID, Principal: by, Address: identity.AddressOf(ctx)}
+	return identity.CredentialEvent{Kind: kind, CredentialKind: c.Kind, CredentialID: c.ID, Principal: by, Address: identity.AddressOf(ctx), Source: identity.SourceOf(ctx)}
 }
 
 // NotePersons stores who of a key's principals is a person of the tenant, so that the key ends when they leave.
@@ -138,12 +137,6 @@ func (db *DB) TakeOverAPIKey(ctx context.Context, k credential.Credential, hash 
 	})
 }
 
-// EmbedOrigin reports whether any tenant has a valid token for the pages of an origin.
-func (db *DB) EmbedOrigin(ctx context.Context, origin string) (bool, error) {
-	known, err := ask(ctx, db, "", value[bool], "EmbedOrigin", text(origin))
-	return orZero(known), err
-}
-
 // embedCursor is the position where a page of embed tokens ended.
 type embedCursor struct {
 	At    time.Time `json:"at"`
@@ -154,14 +147,15 @@ type embedCursor struct {
 // at most limit entries (100 when limit is not positive, at most 1,000).
 func (db *DB) EmbedTokens(ctx context.Context, tenant, after string, limit int) (tokens []credential.Credential, next string, err error) {
 	from := embedCursor{At: farFuture}
-	if err := decodeCursor(after, &from); err != nil {
+	of := pageOf{Tenant: tenant, List: "embed_tokens"}
+	if err := db.cursors.open(of, after, &from); err != nil {
 		return nil, "", err
 	}
 	limit = pendingLimit(limit)
 	tokens, err = ask(ctx, db, tenant, list[credential.Credential], "EmbedTokensOf", tenant, from.At, text(from.Token), limit+1)
 	if err == nil && len(tokens) > limit {
 		tokens = tokens[:limit]
-		next, err = encodeCursor(embedCursor{tokens[limit-1].CreatedAt, tokens[limit-1].ID})
+		next, err = db.cursors.seal(of, embedCursor{tokens[limit-1].CreatedAt, tokens[limit-1].ID})
 	}
 	return tokens, next, err
 }
@@ -171,14 +165,14 @@ const recordedRunes = 500
 
 // note queues the statements that record a credential event of the transaction's tenant and delete old ones.
 func (t *tx) note(e identity.CredentialEvent) {
-	fields := []string{e.Reason, e.CredentialKind, e.CredentialID, e.Principal, e.Address}
+	fields := []string{e.Reason, e.CredentialKind, e.CredentialID, e.Principal, e.Address, e.Source}
 	for i, f := range fields {
 		runes := []rune(text(f))
 		fields[i] = string(runes[:min(len(runes), recordedRunes)])
 	}
 	digest := sha256.Sum256([]byte(strings.Join(fields, "\x00"))) // no text has this character
 	t.queue("CredentialEventsForget")
-	t.queue("CredentialEventPut", t.tenant, e.Kind, fields[0], fields[1], fields[2], fields[3], fields[4], digest[:])
+	t.queue("CredentialEventPut", t.tenant, e.Kind, fields[0], fields[1], fields[2], fields[3], fields[4], digest[:], fields[5])
 }
 
 // RecordCredential records a credential event. It needs the server's role.
@@ -203,37 +197,26 @@ func (db *DB) EndedCredential(ctx context.Context, id string, hash []byte) (ende
 	return row.Credential, row.Reason, nil
 }
 
-// credentialCursor is the position where a page of credential events ended. Filter identifies the filter of that page.
-type credentialCursor struct {
-	ID     int64  `json:"id"`
-	Filter string `json:"filter"`
-}
-
 // CredentialEvents lists a tenant's credential events after a cursor ("" for the first page), newest first. An empty kind or principal means all.
 // A page has at most limit entries (100 when limit is not positive, at most 1,000).
 func (db *DB) CredentialEvents(ctx context.Context, tenant, kind, principal, after string, limit int) (identity.CredentialEvents, error) {
-	sum := sha256.Sum256([]byte(kind + "\x00" + principal))
-	fingerprint := hex.EncodeToString(sum[:8])
-	from := credentialCursor{math.MaxInt64, fingerprint}
-	if err := decodeCursor(after, &from); err != nil {
+	from, of := int64(math.MaxInt64), pageOf{tenant, "credential_events", []string{kind, principal}}
+	if err := db.cursors.open(of, after, &from); err != nil {
 		return identity.CredentialEvents{}, err
-	}
-	if from.Filter != fingerprint {
-		return identity.CredentialEvents{}, otherFilter()
 	}
 	limit = pendingLimit(limit)
 	type eventRow struct {
 		ID int64
 		identity.CredentialEvent
 	}
-	rows, err := ask(ctx, db, tenant, list[eventRow], "CredentialEventsOf", tenant, text(kind), text(principal), from.ID, limit+1)
+	rows, err := ask(ctx, db, tenant, list[eventRow], "CredentialEventsOf", tenant, text(kind), text(principal), from, limit+1)
 	if err != nil {
 		return identity.CredentialEvents{}, err
 	}
 	page := identity.CredentialEvents{Events: []identity.CredentialEvent{}}
 	if len(rows) > limit {
-		rows, from.ID = rows[:limit], rows[limit-1].ID
-		if page.Next, err = encodeCursor(from); err != nil {
+		rows = rows[:limit]
+		if page.Next, err = db.cursors.seal(of, rows[limit-1].ID); err != nil {
 			return identity.CredentialEvents{}, err
 		}
 	}

@@ -81,6 +81,8 @@ type DB struct {
 	installation string
 	// seal encrypts the texts that models are writing on their way to other processes.
 	seal *livetext.Seal
+	// cursors seals the positions at which pages end.
+	cursors cursors
 }
 
 // Open connects to url as the application role. It refuses a role that could see other tenants' rows, and a schema version that this
@@ -178,6 +180,9 @@ func (db *DB) identify(ctx context.Context) error {
 	}
 	var err error
 	if db.seal, err = livetext.NewSeal(key); err != nil {
+		return err
+	}
+	if db.cursors, err = newCursors(key); err != nil {
 		return err
 	}
 	if db.options.Installation != "" {

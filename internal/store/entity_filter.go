@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,6 +18,18 @@ func (db *DB) FilterEntities(ctx context.Context, tenant string, t entity.Type, 
 	q, err := compileFilter(tenant, t, f)
 	if err != nil {
 		return entity.Page{}, err
+	}
+	same := f
+	same.Limit, same.Cursor, same.Type = 0, "", t.Name
+	of := pageOf{tenant, "entities", same}
+	var from filterCursor
+	if err := db.cursors.open(of, f.Cursor, &from); err != nil {
+		return entity.Page{}, err
+	}
+	if f.Cursor != "" {
+		if err := q.after(from); err != nil {
+			return entity.Page{}, err
+		}
 	}
 	if err := db.checkWorkspace(ctx, tenant, f.Workspace); err != nil {
 		return entity.Page{}, err
@@ -37,7 +47,9 @@ func (db *DB) FilterEntities(ctx context.Context, tenant string, t entity.Type, 
 	more := len(rows) > limit
 	page := entity.Page{Entities: entities(ctx, rows[:min(len(rows), limit)])}
 	if more {
-		page.Next, err = q.cursor(page.Entities[limit-1])
+		if from, err = q.cursor(page.Entities[limit-1]); err == nil {
+			page.Next, err = db.cursors.seal(of, from)
+		}
 	}
 	return page, err
 }
@@ -49,7 +61,6 @@ type filterQuery struct {
 	args  []any
 	where []string
 	sort  []sortKey
-	hash  string
 }
 
 // sortKey is a column to sort by.
@@ -60,8 +71,7 @@ type sortKey struct {
 
 // filterCursor is the position where a page ended.
 type filterCursor struct {
-	// Hash identifies the filter that the cursor belongs to. Keys are the values of the sort columns; nil means that the entity has no value.
-	Hash string    `json:"h"`
+	// Keys are the values of the sort columns; nil means that the entity has no value.
 	Keys []*string `json:"k"`
 	ID   string    `json:"id"`
 }
@@ -71,10 +81,6 @@ func compileFilter(tenant string, t entity.Type, f entity.Filter) (*filterQuery,
 		return nil, badFilter("/type", "the filter is for the type %q, not for %q", text(f.Type), t.Name)
 	}
 	q := &filterQuery{t: t, args: []any{tenant, text(t.Name)}}
-	var err error
-	if q.hash, err = hashFilter(f); err != nil {
-		return nil, err
-	}
 	if err := q.clauses(f); err != nil {
 		return nil, err
 	}
@@ -82,21 +88,7 @@ func compileFilter(tenant string, t entity.Type, f entity.Filter) (*filterQuery,
 		q.where = append(q.where, "exists (select from workspaces w where w.tenant_id = e.tenant_id and w.workspace = "+
 			q.arg(text(f.Workspace))+"::text and w.entity_id = e.entity_id and w.removed_at is null)")
 	}
-	if err := q.sorting(f.Sort); err != nil {
-		return nil, err
-	}
-	return q, q.after(f.Cursor)
-}
-
-// hashFilter identifies a filter, so that a cursor is not used with another one.
-func hashFilter(f entity.Filter) (string, error) {
-	f.Limit, f.Cursor, f.Type = 0, "", ""
-	b, err := json.Marshal(f)
-	if err != nil {
-		return "", badFilter("/where", "the filter cannot be written as JSON: %v", err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8]), nil
+	return q, q.sorting(f.Sort)
 }
 
 func badFilter(at, format string, args ...any) *jig.Error {
@@ -297,16 +289,9 @@ func (q *filterQuery) sorting(keys []entity.FilterSort) error {
 }
 
 // after adds the condition that a row comes after the end of the previous page.
-func (q *filterQuery) after(cursor string) error {
-	if cursor == "" {
-		return nil
-	}
-	var from filterCursor
-	if err := decodeCursor(cursor, &from); err != nil {
-		return err
-	}
-	if from.Hash != q.hash || len(from.Keys) != len(q.sort) {
-		return badFilter("/cursor", "the cursor belongs to another filter").WithHint("leave it out to start from the beginning")
+func (q *filterQuery) after(from filterCursor) error {
+	if len(from.Keys) != len(q.sort) {
+		return badFilter("/cursor", "the cursor is not valid")
 	}
 	values := make([]any, len(q.sort))
 	for i, key := range q.sort {
@@ -339,15 +324,15 @@ func (q *filterQuery) after(cursor string) error {
 	return nil
 }
 
-// cursor returns the cursor of a page that ended with e.
-func (q *filterQuery) cursor(e entity.Entity) (string, error) {
+// cursor returns the position of a page that ended with e.
+func (q *filterQuery) cursor(e entity.Entity) (filterCursor, error) {
 	content, err := contentMap(e.Content)
 	if err != nil {
-		return "", err
+		return filterCursor{}, err
 	}
-	c := filterCursor{Hash: q.hash, ID: e.ID, Keys: make([]*string, len(q.sort))}
+	c := filterCursor{ID: e.ID, Keys: make([]*string, len(q.sort))}
 	for i, key := range q.sort {
 		c.Keys[i] = key.keyOf(e, content)
 	}
-	return encodeCursor(c)
+	return c, nil
 }

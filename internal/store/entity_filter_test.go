@@ -251,7 +251,7 @@ func TestFilter_RefusesWhatDoesNotFitTheType(t *testing.T) {
 		{entity.Filter{Sort: make([]entity.FilterSort, 6)}, "/sort", "more than 5"},
 		{many, "/where", "more than 50"},
 		{entity.Filter{Cursor: "!"}, "cursor", "not valid"},
-		{stranger, "/cursor", "belongs to another filter"},
+		{stranger, "cursor", "not valid for this list"},
 	} {
 		_, err := w.FilterEntities(t.Context(), w.tenant, everything(), c.filter)
 		requireCode(t, jig.CodeInvalidInput, err)

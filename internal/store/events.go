@@ -236,7 +236,8 @@ type horizonRow struct {
 // a dump is EXPIRED.
 func (db *DB) TenantEvents(ctx context.Context, tenant, after string, limit int) (protocol.TenantEvents, error) {
 	var from place
-	if err := decodeCursor(after, &from); err != nil {
+	of := pageOf{Tenant: tenant, List: "events"}
+	if err := db.cursors.open(of, after, &from); err != nil {
 		return protocol.TenantEvents{}, err
 	}
 	var horizon *horizonRow
@@ -258,13 +259,13 @@ func (db *DB) TenantEvents(ctx context.Context, tenant, after string, limit int)
 	}
 	page := protocol.TenantEvents{Events: make([]protocol.TenantEvent, len(rows)), Waiting: horizon.Waiting, Next: after}
 	if after == "" {
-		page.Next, err = encodeCursor(place{Written: horizon.Oldest})
+		page.Next, err = db.cursors.seal(of, place{Written: horizon.Oldest})
 		return page, err
 	}
 	for i := range rows {
 		r := &rows[i]
 		page.Events[i].Event = r.Event
-		if page.Events[i].Cursor, err = encodeCursor(place{r.Written, r.SessionID, r.Seq}); err != nil {
+		if page.Events[i].Cursor, err = db.cursors.seal(of, place{r.Written, r.SessionID, r.Seq}); err != nil {
 			return page, err
 		}
 		page.Next = page.Events[i].Cursor

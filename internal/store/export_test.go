@@ -21,6 +21,11 @@ func (db *DB) Watching(tenant, session string) int {
 	return 0
 }
 
+// EventsCursor returns the cursor after the events that a transaction wrote.
+func (db *DB) EventsCursor(tenant string, written int64) (string, error) {
+	return db.cursors.seal(pageOf{Tenant: tenant, List: "events"}, place{Written: written})
+}
+
 // Draft returns the text that this store has of a session.
 func (db *DB) Draft(tenant, session string) string {
 	d := db.hub.texts.board.After(livetext.Session{Tenant: tenant, ID: session}, protocol.TextPosition{})

@@ -83,7 +83,8 @@ type grantCursor struct {
 // entries; a limit below 1 or above 1,000 means 1,000. If all is set, the list includes grants that are used up, expired or revoked.
 func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all bool, now time.Time) (found []jig.Grant, next string, err error) {
 	from := grantCursor{At: farFuture}
-	if err := decodeCursor(after, &from); err != nil {
+	of := pageOf{tenant, "grants", all}
+	if err := db.cursors.open(of, after, &from); err != nil {
 		return nil, "", err
 	}
 	limit = page(limit)
@@ -92,7 +93,7 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 	}
 	if len(found) > limit {
 		found = found[:limit]
-		next, err = encodeCursor(grantCursor{found[limit-1].CreatedAt, found[limit-1].ID})
+		next, err = db.cursors.seal(of, grantCursor{found[limit-1].CreatedAt, found[limit-1].ID})
 	}
 	return found, next, err
 }

@@ -1,11 +1,8 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -42,10 +39,10 @@ func pendingLimit(limit int) int {
 }
 
 // pendingPage cuts rows, which hold one more than a page, to one page. next is "" at the end.
-func pendingPage(rows []approvalRow, limit int) (waiting []jig.Pending, next string, err error) {
+func (db *DB) pendingPage(of pageOf, rows []approvalRow, limit int) (waiting []jig.Pending, next string, err error) {
 	if len(rows) > limit {
 		rows = rows[:limit]
-		if next, err = encodeCursor(cursor{rows[limit-1].RequestedAt, rows[limit-1].ID}); err != nil {
+		if next, err = db.cursors.seal(of, cursor{rows[limit-1].RequestedAt, rows[limit-1].ID}); err != nil {
 			return nil, "", err
 		}
 	}
@@ -57,7 +54,8 @@ func pendingPage(rows []approvalRow, limit int) (waiting []jig.Pending, next str
 // the end. A page has at most limit entries (100 when limit is not positive, at most 1,000).
 func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit int) (waiting []jig.Pending, next string, err error) {
 	var from cursor
-	if err := decodeCursor(after, &from); err != nil {
+	of := pageOf{Tenant: tenant, List: "approvals"}
+	if err := db.cursors.open(of, after, &from); err != nil {
 		return nil, "", err
 	}
 	limit = pendingLimit(limit)
@@ -65,7 +63,7 @@ func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit 
 	if err != nil {
 		return nil, "", err
 	}
-	return pendingPage(rows, limit)
+	return db.pendingPage(of, rows, limit)
 }
 
 // ListPending lists the calls of a tenant that wait for people and match a filter, oldest first, after a cursor ("" for the first page);
@@ -74,6 +72,13 @@ func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit 
 func (db *DB) ListPending(
 	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
 ) (waiting []jig.Pending, next string, err error) {
+	same := filter
+	same.Before, same.After = time.Time{}, time.Time{} // they may differ from page to page, because people write them as ages
+	var from cursor
+	of := pageOf{tenant, "approvals", same}
+	if err := db.cursors.open(of, after, &from); err != nil {
+		return nil, "", err
+	}
 	limit = pendingLimit(limit)
 	sessions, via := []string{filter.SessionID}, map[string]string{}
 	if filter.SessionID != "" {
@@ -89,7 +94,7 @@ func (db *DB) ListPending(
 	lists := make([][]any, len(sessions))
 	for i, session := range sessions {
 		filter.SessionID = session
-		if lists[i], err = listing(tenant, filter, after); err != nil {
+		if lists[i], err = listing(tenant, filter, from); err != nil {
 			return nil, "", err
 		}
 	}
@@ -106,19 +111,15 @@ func (db *DB) ListPending(
 	slices.SortFunc(rows, func(x, y approvalRow) int {
 		return cmp.Or(x.RequestedAt.Compare(y.RequestedAt), cmp.Compare(x.ID, y.ID))
 	})
-	waiting, next, err = pendingPage(rows, limit)
+	waiting, next, err = db.pendingPage(of, rows, limit)
 	for i := range waiting {
 		waiting[i].Via = via[waiting[i].SessionID]
 	}
 	return waiting, next, err
 }
 
-// listing returns the arguments of ApprovalsListed for a filter, without the limit.
-func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
-	var from cursor
-	if err := decodeCursor(after, &from); err != nil {
-		return nil, err
-	}
+// listing returns the arguments of ApprovalsListed for a filter and the position after which the page begins, without the limit.
+func listing(tenant string, f jig.PendingFilter, from cursor) ([]any, error) {
 	switch f.Kind {
 	case "", jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion:
 	default:
@@ -159,32 +160,6 @@ func only(s string) bounds {
 func shortened(name string) string {
 	runes := []rune(name)
 	return string(runes[:min(len(runes), listedRunes)])
-}
-
-func encodeCursor(c any) (string, error) {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return "", jig.Errorf(jig.CodeInternal, "writing a cursor: %w", err)
-	}
-	return base64.RawURLEncoding.EncodeToString(b), nil
-}
-
-// decodeCursor decodes a cursor that an earlier page returned. It refuses one of another kind of list, which has other members. An empty cursor
-// leaves into unchanged.
-func decodeCursor(s string, into any) error {
-	if s == "" {
-		return nil
-	}
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err == nil {
-		decoder := json.NewDecoder(bytes.NewReader(b))
-		decoder.DisallowUnknownFields()
-		err = decoder.Decode(into)
-	}
-	if err != nil {
-		return jig.Errorf(jig.CodeInvalidInput, "the cursor is not valid").WithField("cursor")
-	}
-	return nil
 }
 
 // OpenApprovals counts the calls that wait for people, over all tenants.

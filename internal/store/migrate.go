@@ -255,7 +255,7 @@ func GrantServer(ctx context.Context, ownerURL, role string) error {
 			"grant select, insert on server_keys" + to,
 			"grant update (revoked_at) on server_keys" + to,
 			"grant execute on function jig_last_seqs(text[], text[]), jig_key_lineage(text, text), jig_credential(text, bytea, interval), " +
-				"jig_credentials_valid(text[], interval), jig_ended_credential(text, bytea, interval), jig_embed_origin(text), " +
+				"jig_credentials_valid(text[], interval), jig_ended_credential(text, bytea, interval), " +
 				"jig_forget_credentials(interval), jig_forget_credential_events()" + to,
 		}
 	})

@@ -86,7 +86,7 @@ func holdsNull(t types.Type) bool {
 // unstored lists the fields of domain types that no statement fills: the store or its callers set them, or they are not kept.
 func unstored() []string {
 	return []string{
-		"chat.Message.Sender", "jig.Call.Paused", "jig.Call.Result", "jig.Call.RetryOf", "jig.CallView.DurationMS", "jig.Grant.Ended",
+		"chat.Message.Sender", "identity.CredentialEvent.Source", "jig.Call.Paused", "jig.Call.Result", "jig.Call.RetryOf", "jig.CallView.DurationMS", "jig.Grant.Ended",
 		"jig.Pending.NextAt", "jig.Pending.Via", "jig.Session.Paused", "jig.Session.TriggeredBy", "ledger.Origins.Calls", "ledger.Origins.Events",
 		"ledger.Origins.Messages", "ledger.Origins.More", "plan.Frame.Received", "plan.ReceivedEvent.Claimed", "protocol.SessionItem.ClientID",
 	}

@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -198,11 +196,10 @@ const (
 	listedBytes = 200
 )
 
-// sessionCursor is the position where a page of sessions ended. Filter identifies the filter of that page.
+// sessionCursor is the position where a page of sessions ended.
 type sessionCursor struct {
-	At     time.Time `json:"at"`
-	ID     string    `json:"id"`
-	Filter string    `json:"filter"`
+	At time.Time `json:"at"`
+	ID string    `json:"id"`
 }
 
 // listedSessionRow is a row of the query SessionsListed.
@@ -228,8 +225,13 @@ func (db *DB) ListSessions(
 	if err != nil {
 		return nil, "", err
 	}
-	from, err := sessionsAfter(filter, after)
-	if err != nil {
+	same := filter
+	same.Before, same.After = time.Time{}, time.Time{} // they may differ from page to page, because people write them as ages
+	from, of := sessionCursor{At: farFuture}, pageOf{tenant, "sessions", same}
+	if !filter.Before.IsZero() {
+		from.At = filter.Before
+	}
+	if err := db.cursors.open(of, after, &from); err != nil {
 		return nil, "", err
 	}
 	page = []protocol.SessionItem{}
@@ -244,7 +246,7 @@ func (db *DB) ListSessions(
 				page = append(page, items[i])
 			}
 			if len(page) == limit && (more || i < len(items)-1) {
-				next, err = encodeCursor(from)
+				next, err = db.cursors.seal(of, from)
 				return page, next, err
 			}
 		}
@@ -252,7 +254,7 @@ func (db *DB) ListSessions(
 			return page, "", nil
 		}
 	}
-	next, err = encodeCursor(from)
+	next, err = db.cursors.seal(of, from)
 	return page, next, err
 }
 
@@ -270,36 +272,6 @@ func storedStatuses(status jig.Status) ([]string, error) {
 	}
 	return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a status of a session", text(string(status))).WithField("status").
 		WithHint("use working, input_required, completed, failed or canceled")
-}
-
-// sessionsAfter returns where a page begins. A cursor is valid only with the filter of the page that returned it; its times may differ,
-// because people write them as ages.
-func sessionsAfter(filter protocol.SessionFilter, after string) (sessionCursor, error) {
-	same := filter
-	same.Before, same.After = time.Time{}, time.Time{}
-	encoded, err := encode(same)
-	if err != nil {
-		return sessionCursor{}, err
-	}
-	sum := sha256.Sum256(encoded)
-	fingerprint := hex.EncodeToString(sum[:8])
-	from := sessionCursor{At: farFuture, Filter: fingerprint}
-	if !filter.Before.IsZero() {
-		from.At = filter.Before
-	}
-	if err := decodeCursor(after, &from); err != nil {
-		return from, err
-	}
-	if from.Filter != fingerprint {
-		return from, otherFilter()
-	}
-	return from, nil
-}
-
-// otherFilter returns the error for a cursor with another filter than that of its page.
-func otherFilter() error {
-	return jig.Errorf(jig.CodeInvalidInput, "the cursor belongs to a list with another filter").WithField("cursor").
-		WithHint("repeat the filter of the first page")
 }
 
 // listSessions reads one page of sessions whose stored status is one of the given ones. more reports that others follow.

@@ -192,7 +192,8 @@ func (db *DB) RecordedCalls(
 	ctx context.Context, tenant string, since time.Time, after string, limit int,
 ) (recorded []ledger.RecordedCall, next string, err error) {
 	var from recordedCursor
-	if err := decodeCursor(after, &from); err != nil {
+	of := pageOf{Tenant: tenant, List: "recorded_calls"}
+	if err := db.cursors.open(of, after, &from); err != nil {
 		return nil, "", err
 	}
 	if limit <= 0 || limit > maxRecorded {
@@ -208,7 +209,7 @@ func (db *DB) RecordedCalls(
 	}
 	if len(rows) > 0 { // a page may be short because of its bytes, so only an empty one is the end
 		end := rows[len(rows)-1]
-		next, err = encodeCursor(recordedCursor{end.SessionID, end.ID})
+		next, err = db.cursors.seal(of, recordedCursor{end.SessionID, end.ID})
 	}
 	return recorded, next, err
 }

@@ -103,7 +103,7 @@ func (c Credential) Ref() identity.CredentialRef {
 
 // Link returns a key's own link of its lineage.
 func (c Credential) Link() identity.Link {
-	return identity.Link{Principal: c.Principal, Maker: c.Maker, CreatedBy: c.CreatedBy, Persons: c.Persons}
+	return identity.Link{ID: c.ID, Principal: c.Principal, Maker: c.Maker, CreatedBy: c.CreatedBy, Persons: c.Persons}
 }
 
 // Valid reports whether the credential was neither revoked nor has expired. It does not look at the lineage.

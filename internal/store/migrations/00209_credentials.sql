@@ -97,7 +97,6 @@ create table credentials (
 create unique index credentials_id on credentials (credential_id);
 create unique index credentials_attempt on credentials (attempt);
 create index credentials_in_order on credentials (tenant_id, kind, created_at, credential_id);
-create index credentials_origin on credentials (origin, expires_at) where origin <> '';
 select jig_isolate('credentials');
 -- The tenant follows from the credential, so credentials are looked up without one. Only functions of the owner that set jig.sweep may do that.
 create policy sweep on credentials to current_role using (current_setting('jig.sweep', true) = 'on');
@@ -123,7 +122,7 @@ as $$
     select l.leaf,
         bool_and(c.credential_id is not null and c.revoked_at is null and (c.expires_at is null or c.expires_at > now())
             and (idle is null or c.kind not in ('login', 'dev_login') or coalesce(c.used_at, c.created_at) > now() - idle)),
-        jsonb_agg(jsonb_build_object('principal', c.principal, 'maker', c.maker, 'created_by', c.created_by, 'persons', c.persons) order by l.depth)
+        jsonb_agg(jsonb_build_object('id', c.credential_id, 'principal', c.principal, 'maker', c.maker, 'created_by', c.created_by, 'persons', c.persons) order by l.depth)
             filter (where c.kind = 'api_key')
     from line l left join credentials c on c.tenant_id = l.tenant_id and c.credential_id = l.credential_id
     group by l.leaf
@@ -172,33 +171,17 @@ begin
 end $$;
 
 -- Returns the credential with an id and a hash if it is not valid any more, with the reason. Without the secret, nobody finds it.
-create function jig_ended_credential(id text, secret bytea, idle interval) returns table (found credentials, reason text)
+create function jig_ended_credential(id text, secret bytea, idle interval) returns table (found credentials, lineage jsonb, reason text)
 language plpgsql volatile security definer
 set search_path from current
 as $$
 begin
     perform set_config('jig.sweep', 'on', true);
     return query
-        select c, case when c.revoked_at is null and (c.expires_at <= now() or c.kind in ('login', 'dev_login')) then 'expired' else 'revoked' end
+        select c, l.lineage, case when c.revoked_at is null and (c.expires_at <= now() or c.kind in ('login', 'dev_login')) then 'expired' else 'revoked' end
         from credentials c join jig_lineage(array[id], idle) l on l.credential_id = c.credential_id
         where c.credential_id = id and c.hash = secret and not l.valid;
     perform set_config('jig.sweep', '', true);
-end $$;
-
--- Reports whether there is a valid embed token for the pages of an origin.
-create function jig_embed_origin(page text) returns boolean
-language plpgsql volatile security definer
-set search_path from current
-as $$
-declare
-    known boolean;
-begin
-    perform set_config('jig.sweep', 'on', true);
-    select exists (
-        select from jig_lineage(array(select c.credential_id from credentials c where c.origin = page and c.origin <> '' and c.expires_at > now() and c.revoked_at is null), null) l where l.valid
-    ) into known;
-    perform set_config('jig.sweep', '', true);
-    return known;
 end $$;
 
 -- Deletes the credentials of the current tenant that nobody needs any more: embed tokens after a week, and logins a day after they ended, when not
@@ -212,7 +195,7 @@ as $$
         and least(c.expires_at, coalesce(c.used_at, c.created_at) + idle, c.revoked_at) < now() - interval '1 day'
 $$;
 revoke all on function jig_lineage(text[], interval), jig_key_lineage(text, text), jig_credential(text, bytea, interval), jig_credentials_valid(text[], interval),
-    jig_ended_credential(text, bytea, interval), jig_embed_origin(text), jig_forget_credentials(interval) from public;
+    jig_ended_credential(text, bytea, interval), jig_forget_credentials(interval) from public;
 
 -- One row for everything that is the same within a minute, so that repeating it does not fill the table.
 create table credential_events (
@@ -225,12 +208,14 @@ create table credential_events (
     principal       text not null, -- '': the operator, or the row counts what had no row of its own
     address         text not null,
     minute          timestamptz not null,
-    digest          bytea not null check (octet_length(digest) = 32), -- of the five columns before minute
+    digest          bytea not null check (octet_length(digest) = 32), -- of the five columns before minute, and of source
+    source          text not null, -- who pays for the credential, so that nobody fills the table with credentials of their own
     count           bigint not null default 1,
     last_at         timestamptz not null default clock_timestamp(),
     primary key (tenant_id, id)
 );
 create unique index credential_events_once on credential_events (tenant_id, kind, minute, digest);
+create index credential_events_sources on credential_events (tenant_id, kind, minute, source);
 create index credential_events_old on credential_events (tenant_id, minute);
 select jig_isolate('credential_events');
 

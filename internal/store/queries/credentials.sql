@@ -47,23 +47,23 @@ update credentials c set maker = $3, made_with_kind = $4, made_with_id = $5, cre
 where c.tenant_id = $1 and c.credential_id = $2 and c.kind = 'api_key' and c.revoked_at is null and (c.expires_at is null or c.expires_at > now())
 returning c.credential_id
 
--- name: EmbedOrigin
-select jig_embed_origin($1)
-
 -- name: CredentialEnded
-select {{credential_columns}}, null::jsonb as lineage, q.reason from jig_ended_credential($1, $2, $3) q, lateral (select (q.found).*) c
+select {{credential_columns}}, q.lineage, q.reason from jig_ended_credential($1, $2, $3) q, lateral (select (q.found).*) c
 
 -- name: CredentialEventPut
--- Within a minute, 100 rows of a kind have details. Everything else is counted in one further row, which has none.
+-- Within a minute, 100 rows of a kind and source have details, and 1,000 of a kind. Everything else is counted in one further row, which has none.
 with room as (
     select exists (select from credential_events e where e.tenant_id = $1 and e.kind = $2 and e.minute = date_trunc('minute', now()) and e.digest = $8)
         or (select count(*) from (
-            select from credential_events e where e.tenant_id = $1 and e.kind = $2 and e.minute = date_trunc('minute', now()) limit 100) q) < 100 as free
+            select from credential_events e where e.tenant_id = $1 and e.kind = $2 and e.minute = date_trunc('minute', now()) and e.source = $9
+            limit 100) q) < 100
+        and (select count(*) from (
+            select from credential_events e where e.tenant_id = $1 and e.kind = $2 and e.minute = date_trunc('minute', now()) limit 1000) q) < 1000 as free
 )
-insert into credential_events as e (tenant_id, kind, reason, credential_kind, credential_id, principal, address, minute, digest)
+insert into credential_events as e (tenant_id, kind, reason, credential_kind, credential_id, principal, address, minute, digest, source)
 select $1, $2, case when r.free then $3::text else '' end, case when r.free then $4::text else '' end, case when r.free then $5::text else '' end,
     case when r.free then $6::text else '' end, case when r.free then $7::text else '' end, date_trunc('minute', now()),
-    case when r.free then $8::bytea else sha256('') end
+    case when r.free then $8::bytea else sha256('') end, case when r.free then $9::text else '' end
 from room r
 on conflict (tenant_id, kind, minute, digest) do update set count = e.count + 1, last_at = clock_timestamp()
 
