@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
@@ -70,14 +71,14 @@ func TestGeneratedPasswords_AreNotReplaced(t *testing.T) {
 
 func TestCompose_Loads(t *testing.T) {
 	t.Parallel()
-	always := []string{"migrate", "postgres", "server", "temporal", "temporal-schema", "temporal-setup", "ui", "worker"}
+	always := []string{"keys", "migrate", "postgres", "server", "temporal", "temporal-schema", "temporal-setup", "ui", "worker"}
 	require.ElementsMatch(t, always, load(t).ServiceNames())
 	project := load(t, "metrics")
 	require.ElementsMatch(t, append(always, "grafana", "prometheus"), project.ServiceNames())
 	require.ElementsMatch(t, append(always, "api-key"), load(t, "tools").ServiceNames())
-	require.ElementsMatch(t, []string{"postgres-data", "prometheus-data", "work"}, project.VolumeNames())
+	require.ElementsMatch(t, []string{"postgres-data", "prometheus-data", "root-key", "server-key", "work"}, project.VolumeNames())
 	for name, service := range project.Services {
-		once := slices.Contains([]string{"api-key", "migrate", "temporal-schema", "temporal-setup"}, name)
+		once := slices.Contains([]string{"api-key", "keys", "migrate", "temporal-schema", "temporal-setup"}, name)
 		require.Equal(t, !once, service.HealthCheck != nil, "%s: a service that keeps running has a health check", name)
 		for _, mount := range service.Volumes {
 			if mount.Type == types.VolumeTypeBind {
@@ -112,6 +113,35 @@ func TestCompose_GivesEachProcessItsOwnRole(t *testing.T) {
 	require.NotContains(t, worker, "JIG_DATABASE_OWNER_URL")
 	require.Contains(t, *worker["JIG_DATABASE_URL"], "jig_app:")
 	require.Contains(t, *project.Services["migrate"].Environment["JIG_DATABASE_OWNER_URL"], "jig_owner:")
+}
+
+// The first start makes the keys with which the server vouches for its users. Each process sees only its own, and the private root key is in no volume.
+func TestCompose_VouchesFromTheFirstStart(t *testing.T) {
+	t.Parallel()
+	project := load(t)
+	mounts := map[string]map[string]types.ServiceVolumeConfig{}
+	for name, service := range project.Services {
+		mounts[name] = map[string]types.ServiceVolumeConfig{}
+		for _, mount := range service.Volumes {
+			mounts[name][mount.Source] = mount
+		}
+	}
+	made := strings.Join(project.Services["keys"].Command, " ")
+	require.True(t, strings.HasPrefix(made, "server-key setup "), made)
+	require.Contains(t, made, "--out "+*project.Services["server"].Environment["JIG_SERVER_KEY"])
+	require.Contains(t, made, "--root-out "+*project.Services["worker"].Environment["JIG_ROOT_KEY_FILE"])
+	for name, volume := range map[string]string{"server": "server-key", "worker": "root-key"} {
+		require.True(t, mounts[name][volume].ReadOnly, name)
+		require.Equal(t, mounts["keys"][volume].Target, mounts[name][volume].Target, name)
+		require.Equal(t, types.ServiceConditionCompletedSuccessfully, project.Services[name].DependsOn["keys"].Condition, name)
+	}
+	for name := range project.Services {
+		require.Equal(t, name == "server" || name == "keys", mounts[name]["server-key"].Source != "", name)
+		require.Equal(t, name == "worker" || name == "keys", mounts[name]["root-key"].Source != "", name)
+	}
+	image, err := os.ReadFile("../Dockerfile")
+	require.NoError(t, err)
+	require.Contains(t, string(image), "--chown=65532:65532 /out/keys /keys", "user 65532 may write to the volumes")
 }
 
 // Prometheus finds the workers where they serve their metrics, nobody outside reaches them, and nobody can change anything in Grafana.

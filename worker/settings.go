@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ const (
 	EnvStarts           = "JIG_STARTS_PROOF"
 	EnvSignals          = "JIG_APPROVALS_SIGNALS"
 	EnvRootKey          = "JIG_ROOT_KEY"
+	EnvRootKeyFile      = "JIG_ROOT_KEY_FILE"
 	EnvOperatorKey      = "JIG_OPERATOR_KEY"
 	EnvPermissions      = "JIG_PERMISSIONS"
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
@@ -202,6 +204,7 @@ func (r *reader) variables(s *Settings) [][2]string {
 		set(&s.Starts, choice(r, jig.ProofClaimed, jig.ProofVouched), EnvStarts, "what starts, messages and reads must prove: claimed or vouched; default claimed"),
 		{EnvSignals, "instead of " + EnvProof + ": trusted (nothing), signed (a token) or off (a token, no raw signals); default none"},
 		set(&s.RootKeys, r.rootKeys, EnvRootKey, "public root key, which certifies the keys of servers (`jig root-key new` prints it), or several with commas between them; default none"),
+		set(&s.RootKeys, r.rootKeyFile(s), EnvRootKeyFile, "file with the same, in place of "+EnvRootKey+"; default none"),
 		set(&s.OperatorKey, r.key, EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"),
 		set(&s.Permissions, r.List, EnvPermissions, "permissions of everybody in tenants without a document, separated by commas; default none"),
 		set(&s.MetricsAddress, text, EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"),
@@ -301,12 +304,29 @@ func (r *reader) patterns(name string) []string {
 	return list
 }
 
-func (r *reader) rootKeys(name string) (keys [][]byte) {
-	v := r.Text(name, "")
-	if v == "" {
+func (r *reader) rootKeys(name string) [][]byte { return r.publicKeys(name, r.Text(name, "")) }
+
+// rootKeyFile returns the root keys in a file, unless there are some already or the setting is empty.
+func (r *reader) rootKeyFile(s *Settings) func(name string) [][]byte {
+	return func(name string) [][]byte {
+		file := r.Text(name, "")
+		if file == "" || len(s.RootKeys) > 0 {
+			return s.RootKeys
+		}
+		content, err := os.ReadFile(file) //nolint:gosec // it is the operator's own file
+		if err != nil || strings.TrimSpace(string(content)) == "" {
+			r.Refuse(name, "a file with a public key, as `jig server-key setup` writes it")
+			return nil
+		}
+		return r.publicKeys(name, string(content))
+	}
+}
+
+func (r *reader) publicKeys(name, text string) (keys [][]byte) {
+	if text == "" {
 		return nil
 	}
-	for one := range strings.SplitSeq(v, ",") {
+	for one := range strings.SplitSeq(text, ",") {
 		public, err := base64.StdEncoding.DecodeString(strings.TrimSpace(one))
 		if err != nil || len(public) != ed25519.PublicKeySize {
 			r.Refuse(name, "a public key, as `jig root-key new` prints it, or several with commas between them")

@@ -56,6 +56,17 @@ func TestSettings_ReadRootKeys(t *testing.T) {
 	require.Len(t, s.RootKeys, 2)
 	_, err = load(t, nil, "JIG_DATABASE_URL=postgres://env", "JIG_ROOT_KEY="+one+",")
 	require.ErrorContains(t, err, "JIG_ROOT_KEY is not a public key")
+
+	file := filepath.Join(t.TempDir(), "root.pub")
+	_, err = load(t, nil, "JIG_DATABASE_URL=postgres://env", "JIG_ROOT_KEY_FILE="+file)
+	require.ErrorContains(t, err, "JIG_ROOT_KEY_FILE is not a file with a public key")
+	require.NoError(t, os.WriteFile(file, []byte(one+"\n"), 0o600))
+	s, err = load(t, nil, "JIG_DATABASE_URL=postgres://env", "JIG_ROOT_KEY_FILE="+file)
+	require.NoError(t, err)
+	require.Len(t, s.RootKeys, 1)
+	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
+	_, err = load(t, nil, "JIG_DATABASE_URL=postgres://env", "JIG_ROOT_KEY_FILE="+file)
+	require.ErrorContains(t, err, "JIG_ROOT_KEY_FILE", "an empty file is no reason to run without a key")
 }
 
 func TestSettings_EnvironmentBeforeDevFile(t *testing.T) {

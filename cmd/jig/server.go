@@ -132,7 +132,62 @@ root key certified. To replace a key, make a new one and restart the server with
 		Example: `  jig server-key new --root root.key --out server.key
   jig server-key list`,
 	}
-	c.AddCommand(newServerKeyCommand(shell), listServerKeysCommand(shell), revokeServerKeyCommand(shell))
+	c.AddCommand(setupServerKeyCommand(shell), newServerKeyCommand(shell), listServerKeysCommand(shell), revokeServerKeyCommand(shell))
+	return c
+}
+
+// setUpKeys is the JSON output of `server-key setup`. RootKey is the private root key.
+type setUpKeys struct {
+	Made      bool       `json:"made"`
+	RootKey   string     `json:"root_key,omitempty"`
+	PublicKey string     `json:"public_key,omitempty"`
+	ID        string     `json:"id,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+}
+
+func setupServerKeyCommand(shell starter.Shell) *cobra.Command {
+	var out, rootOut, lasts string
+	c := &cobra.Command{
+		Use:   "setup --out FILE --root-out FILE",
+		Short: "Make a root key and a server's key, unless the server's key exists",
+		Long: `Make a root key and a server's key that it certifies, for an installation that has none. It writes the server's key, and the public root key for
+workers (JIG_ROOT_KEY_FILE), and prints the private root key, which is stored nowhere. Keep it offline: the next server's key needs it. If the server's key
+exists, nothing is made. JSON output: {"made", "root_key"?, "public_key"?, "id"?, "expires_at"?}.`,
+		Example: `  jig server-key setup --out server.key --root-out root.pub`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			lifetime, err := duration.Parse(lasts)
+			if err != nil {
+				return shell.Misuse(err)
+			}
+			if rootOut == "" {
+				return shell.Misuse(jig.Errorf(jig.CodeMissingParam, "--root-out is missing: the file for the public root key").WithField("root-out"))
+			}
+			if _, err := os.Stat(out); err == nil {
+				return shell.Print(out+" exists; nothing was made\n", setUpKeys{})
+			}
+			root, public, err := vouch.NewRoot()
+			if err != nil {
+				return err
+			}
+			file, key, err := vouch.NewServerKey(root, time.Now(), lifetime)
+			if err != nil {
+				return shell.Misuse(err)
+			}
+			if err := os.WriteFile(rootOut, []byte(public+"\n"), 0o644); err != nil { //nolint:gosec // the key is public, and the user names the file
+				return shell.Misuse(jig.Errorf(jig.CodeInvalidInput, "the public root key cannot be written: %w", err).WithField("root-out"))
+			}
+			if err := writeKey(shell, out, file); err != nil {
+				return err
+			}
+			return shell.Print(fmt.Sprintf("The private root key. Keep it offline: it is stored nowhere, and the next server's key needs it.\n\n%s\nJIG_ROOT_KEY=%s\n%s, valid until %s\n",
+				root, public, key.ID, key.Until.Format(time.RFC3339)),
+				setUpKeys{Made: true, RootKey: string(root), PublicKey: public, ID: key.ID, ExpiresAt: &key.Until})
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "file for the server's private key")
+	c.Flags().StringVar(&rootOut, "root-out", "", "file for the public root key")
+	c.Flags().StringVar(&lasts, "lifetime", "90d", "how long the server's key is valid, at most 400d")
 	return c
 }
 

@@ -34,11 +34,9 @@ people:
 func newMembers(t *testing.T) members {
 	t.Helper()
 	d := newTestEnv(t)
-	root := d.jig("root-key", "new", "--out", "root.key")
-	require.Zero(t, root.code, root.err)
-	made := d.jig("server-key", "new", "--root", "root.key", "--out", "server.key")
+	made := d.jig("server-key", "setup", "--out", "server.key", "--root-out", "root.pub")
 	require.Zero(t, made.code, made.err)
-	d.env = append(d.env, strings.TrimSpace(root.out))
+	d.env = append(d.env, "JIG_ROOT_KEY_FILE="+filepath.Join(d.dir, "root.pub"))
 	d.start()
 	require.NoError(t, d.answers())
 	o := tenantEnv{testEnv: d, tenant: "staff-" + d.name[:8]}

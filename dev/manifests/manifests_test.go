@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -171,7 +172,7 @@ func TestSettings_Exist(t *testing.T) {
 	host := ingress.Spec.Rules[0].Host
 	require.Equal(t, "https://"+host, values["JIG_PUBLIC_URL"])
 	require.Equal(t, []string{host}, ingress.Spec.TLS[0].Hosts)
-	require.Equal(t, "1", values["JIG_BEHIND_PROXY"])
+	require.NotEmpty(t, values["JIG_PROXIES"])
 }
 
 // What refers to other objects finds them.
@@ -220,11 +221,53 @@ func TestReferences_AreFound(t *testing.T) {
 			require.True(t, slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }), "%s: %s", name, m.Name)
 		}
 	}
-	policy := of(all, func(p *networkingv1.NetworkPolicy) string { return p.Name })["jig"]
+	policies := of(all, func(p *networkingv1.NetworkPolicy) string { return p.Name })
+	policy := policies["jig"]
 	require.True(t, labels.SelectorFromSet(policy.Spec.PodSelector.MatchLabels).Matches(labels.Set(server.Labels)))
 	for _, rule := range policy.Spec.Ingress {
 		require.NotEmpty(t, rule.From)
 		require.Contains(t, ports, rule.Ports[0].Port.StrVal)
+	}
+	for name, pod := range list { // every process is confined, and only those that need it reach public addresses
+		for policy, confines := range map[string]bool{"jig-egress": true, "jig-public": name != "jig-migrate"} {
+			selector, err := metav1.LabelSelectorAsSelector(&policies[policy].Spec.PodSelector)
+			require.NoError(t, err)
+			require.Equal(t, confines, selector.Matches(labels.Set(pod.Labels)), "%s: %s", name, policy)
+			require.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, policies[policy].Spec.PolicyTypes)
+			for _, rule := range policies[policy].Spec.Egress {
+				require.NotEmpty(t, rule.To)
+				require.NotEmpty(t, rule.Ports)
+			}
+		}
+	}
+	public := policies["jig-public"].Spec.Egress[0].To[0].IPBlock
+	require.Subset(t, public.Except, []string{"10.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"})
+}
+
+// Servers have their key, and workers the public root key alone. The script makes both.
+func TestPods_HaveTheirKeys(t *testing.T) {
+	t.Parallel()
+	list := pods(t)
+	script, err := os.ReadFile(filepath.FromSlash(folder + "/keys.sh"))
+	require.NoError(t, err)
+	server := list["jig-server"].Spec
+	require.Equal(t, "jig-server-key", server.Volumes[0].Secret.SecretName)
+	require.Equal(t, "/keys", server.Containers[0].VolumeMounts[0].MountPath)
+	require.True(t, server.Containers[0].VolumeMounts[0].ReadOnly)
+	require.Contains(t, server.Containers[0].Env, corev1.EnvVar{Name: "JIG_SERVER_KEY", Value: "/keys/server.key"})
+	require.Contains(t, string(script), "create secret generic jig-server-key --from-file=server.key=")
+	maps := []string{}
+	for _, from := range list["jig-worker"].Spec.Containers[0].EnvFrom {
+		if from.ConfigMapRef != nil {
+			maps = append(maps, from.ConfigMapRef.Name)
+		}
+	}
+	require.Equal(t, []string{"jig-settings", "jig-root-key"}, maps)
+	require.Contains(t, string(script), "create configmap jig-root-key --from-literal=JIG_ROOT_KEY=")
+	for name, pod := range list {
+		for _, v := range pod.Spec.Volumes {
+			require.Equal(t, name == "jig-server", v.Secret != nil, name)
+		}
 	}
 }
 
