@@ -36,7 +36,7 @@ func TestUnits_RunAsAUserOfTheirOwnAndStartAgain(t *testing.T) {
 		require.Equal(t, "/etc/jig/"+name+".env", u["EnvironmentFile"])
 		require.Equal(t, "/var/lib/"+u["StateDirectory"], u["WorkingDirectory"])
 		for key, want := range map[string]string{
-			"User": "jig", "Restart": "on-failure", "NoNewPrivileges": "true", "ProtectSystem": "strict", "ProtectHome": "true", "UMask": "0077", "CapabilityBoundingSet": "",
+			"User": "jig-" + name, "Restart": "on-failure", "NoNewPrivileges": "true", "ProtectSystem": "strict", "ProtectHome": "true", "UMask": "0077", "CapabilityBoundingSet": "",
 		} {
 			require.Equal(t, want, u[key], "%s: %s", name, key)
 		}
