@@ -85,8 +85,8 @@ func arrows() map[string][]string {
 		// Documents become values of the domains.
 		"spec": {
 			".", "internal/approval", "internal/budget", "internal/bundle", "internal/canonical", "internal/clip", "internal/duration",
-			"internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
-			"internal/toolname",
+			"internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/jsontext", "internal/pattern", "internal/schema", "internal/seal",
+			"internal/suggest", "internal/tenancy", "internal/toolname",
 		},
 
 		"internal/loaded": {"internal/cache", "spec"},
@@ -117,8 +117,8 @@ func arrows() map[string][]string {
 		"tools/tooltest": {".", "internal/confine", "internal/modeltest", "internal/preview", "spec", "tools"},
 		"internal/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/guarded",
-			"internal/entity/retype", "internal/jsonpath", "internal/loaded", "internal/outbound", "internal/pattern", "internal/preview", "internal/schema", "internal/suggest",
-			"internal/toolname", "internal/workdir", "spec", "tools",
+			"internal/entity/retype", "internal/jsonpath", "internal/loaded", "internal/outbound", "internal/pattern", "internal/preview", "internal/protocol", "internal/schema",
+			"internal/suggest", "internal/tenancy", "internal/toolname", "internal/workdir", "spec", "tools",
 		},
 		"internal/builtin/changes": {".", "internal/approval", "internal/bundle", "internal/entity", "internal/loaded", "internal/preview", "internal/tenancy", "spec"},
 		// These packages connect plans with stored entities. Like the rest of internal/plan, they know no built-in tools.

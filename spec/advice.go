@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,13 +20,15 @@ const (
 	ProblemVagueDescription ProblemCode = "VAGUE_DESCRIPTION"
 	ProblemSimilarName      ProblemCode = "SIMILAR_NAME"
 	ProblemContradiction    ProblemCode = "CONTRADICTION"
+	ProblemMarketing        ProblemCode = "MARKETING_WORDS"
 )
 
 // shortDescription is the length, in characters, below which a description is too short to say when to use a tool or document.
 const shortDescription = 20
 
 // Advise returns warnings about documents: descriptions that say nothing or contradict the schemas, names that models may confuse with
-// other names in the documents or the catalog, and policy rules that fail on tools that their author did not think of.
+// other names in the documents or the catalog, schemas that do not do what they seem to do, and policy rules that fail on tools that their
+// author did not think of.
 func Advise(docs []Document, c Catalog) Problems {
 	a := advisor{names: knownNames(docs, c), tools: map[string]bool{}}
 	for i := range c.Tools {
@@ -41,6 +44,7 @@ func Advise(docs []Document, c Catalog) Problems {
 		if advise := doc.row().advise; advise != nil {
 			advise(&a, doc)
 		}
+		a.schemas(doc)
 	}
 	alike := similarNames(slices.Sorted(maps.Keys(a.tools)))
 	for i := range docs {
@@ -97,7 +101,9 @@ type advisor struct {
 
 func (a *advisor) execution(doc *Document) {
 	x := doc.Execution()
-	a.description(x.Name, x.Description)
+	if a.description(x.Name, x.Description) && callable(x) {
+		a.purpose(x.Description)
+	}
 	a.contradictions(x.Tool, a.names)
 	if callable(x) {
 		a.tools[x.Name] = true
@@ -107,6 +113,10 @@ func (a *advisor) execution(doc *Document) {
 func (a *advisor) agent(doc *Document) { a.description(doc.Name, doc.Agent().Description) }
 
 func (a *advisor) skill(doc *Document) { a.description(doc.Name, doc.Skill().Description) }
+
+func (a *advisor) entityType(doc *Document) { a.marketing(doc.EntityType().Description) }
+
+func (a *advisor) bundle(doc *Document) { a.marketing(doc.Bundle().Description) }
 
 func (a *advisor) policy(doc *Document) { a.problems = append(a.problems, adviseRules(doc)...) }
 
@@ -133,10 +143,11 @@ func addNames(names map[string]bool, name string) {
 	}
 }
 
-// description reports a description that does not say when to use the tool or document.
-func (a *advisor) description(name, text string) {
+// description reports a description that does not say when to use the tool or document. It returns true if there is nothing to report.
+func (a *advisor) description(name, text string) bool {
 	const hint = "say when to use it and what it returns"
 	text = strings.TrimSpace(text)
+	a.marketing(text)
 	said := meaningful(text)
 	own := map[string]bool{}
 	for _, word := range wordsOf(name) {
@@ -153,8 +164,48 @@ func (a *advisor) description(name, text string) {
 		a.say("description", ProblemVagueDescription, hint, "the description %q only repeats the name", clip.Runes(text, maxShown))
 	case utf8.RuneCountInString(text) < shortDescription:
 		a.say("description", ProblemVagueDescription, hint, "the description %q has fewer than %d characters", text, shortDescription)
+	default:
+		return true
+	}
+	return false
+}
+
+// marketing reports words that praise a tool or document instead of saying what it does.
+func (a *advisor) marketing(text string) {
+	words := " " + strings.Join(wordsOf(text), " ") + " "
+	var found []string
+	for _, praise := range praises {
+		if strings.Contains(words, " "+praise+" ") {
+			found = append(found, strconv.Quote(praise))
+		}
+	}
+	if len(found) > 0 {
+		a.say("description", ProblemMarketing, "say what it does, returns and changes instead", "the description praises: %s", strings.Join(found, ", "))
 	}
 }
+
+// praises are words of advertisements. Words that have another meaning, too, such as smart or premium, are not among them.
+var praises = strings.Split(`amazing|awesome|best in class|blazing fast|blazingly|bleeding edge|breakthrough|cutting edge|effortless|effortlessly|enterprise grade|`+
+	`fantastic|feature rich|game changer|game changing|groundbreaking|ground breaking|hassle free|incredible|incredibly|industry leading|innovative|`+
+	`leading edge|lightning fast|magical|magically|market leading|mind blowing|must have|next gen|next generation|next level|one stop|outstanding|`+
+	`powerful|revolutionary|revolutionize|revolutionizes|seamless|seamlessly|state of the art|stunning|supercharge|supercharged|supercharges|superior|`+
+	`turbocharge|turbocharges|unbeatable|unmatched|unparalleled|unrivaled|unrivalled|world class`, "|")
+
+// purpose reports the description of a tool that says neither what the tool returns nor when not to use it, so that a model can only guess.
+func (a *advisor) purpose(text string) {
+	if strings.ContainsFunc(text, notLatin) || givesBack.MatchString(text) || saysOutput.MatchString(text) || saysLimit.MatchString(text) {
+		return
+	}
+	a.say("description", ProblemVagueDescription, "add what it returns, or when to use something else", "the description says neither what the tool returns nor when not to use it")
+}
+
+var (
+	// saysOutput matches verbs whose object is what the tool returns.
+	saysOutput = regexp.MustCompile(`(?i)\b(?:calculates?|checks?|compares?|computes?|converts?|counts?|describes?|downloads?|estimates?|explains?|extracts?|fetch(?:es)?|` +
+		`finds?|gets?|identif(?:y|ies)|lists?|loads?|looks? up|measures?|ranks?|reads?|rates?|recommends?|reports?|responds?|retrieves?|says?|scores?|search(?:es)?|shows?|` +
+		`suggests?|summari[sz]es?|tells?|translates?|verif(?:y|ies))\b`)
+	saysLimit = regexp.MustCompile(`(?i)\b(?:not|never|only|instead|unless|except|rather|avoid|cannot|nothing|no longer|must)\b|n't\b`)
+)
 
 func notLatin(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) }
 

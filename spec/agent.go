@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/duration"
@@ -111,7 +110,7 @@ func (d *decoder) checkHead(h agentHead, text string) {
 // frontMatter splits the document at its --- lines. The head includes the first of them, so that line numbers in it match the file's.
 func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
 	const hint = "begin the file with a line ---, the settings, and another line ---"
-	if len(body) > MaxDocumentBytes || !utf8.Valid(body) {
+	if len(body) > MaxDocumentBytes || notUTF8(body) != nil {
 		return body, "", true // parseTree reports the size or the encoding
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
@@ -214,6 +213,7 @@ func (d *decoder) checkScriptCall(path string, call scriptCall, agent agentHead)
 	if raw := bytes.TrimSpace(call.Input); len(raw) > 0 && raw[0] != '{' && !isTemplate(raw) {
 		d.at(path+".input", ProblemWrongType, "", "the input must be a mapping")
 	}
+	d.schemaInput(call.Tool, path+".input", call.Input)
 	if jig.CheckToolName(call.Tool) != nil {
 		return // reported before: the text has the wrong form
 	}

@@ -27,6 +27,7 @@ const (
 	ProblemNameTaken          ProblemCode = "NAME_TAKEN"
 	ProblemCycle              ProblemCode = "CYCLE"
 	ProblemRetryLimited       ProblemCode = "RETRY_LIMITED"
+	ProblemMilderPermission   ProblemCode = "MILDER_PERMISSION"
 )
 
 // Catalog lists what exists besides the documents that are checked. A nil list means that nothing is known about its kind, so that no
@@ -292,6 +293,7 @@ func (k *checker) checkExecution(doc *Document) {
 		names(k, doc)
 	}
 	k.checkPreviewRead(doc)
+	k.checkPermission(doc)
 	shaped := false
 	walkCalls(*x, func(c call) {
 		_, known := k.shape(c.name)

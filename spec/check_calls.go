@@ -3,8 +3,10 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/toolname"
 )
 
@@ -262,6 +264,73 @@ func (k *checker) checkConfirmed(doc *Document, c call) {
 		"%s does nothing without confirmed: true", c.name)
 }
 
+// checkPermission warns of a document that says it reads or writes and calls something with a stricter permission. Each step is checked by
+// itself, so nothing runs unseen; but the permission misleads whoever reads the catalog. The default, draft, says nothing about the steps.
+func (k *checker) checkPermission(doc *Document) {
+	x := doc.Execution()
+	declared := x.Tool.Permission
+	if line, _ := doc.Position("permission"); line == 0 || declared == jig.PermissionDraft {
+		return
+	}
+	found := k.strictest(x, map[string]bool{})
+	if effects[found.permission] <= effects[declared] {
+		return
+	}
+	p := problemAt(doc, (*place)(nil).key("permission"), ProblemMilderPermission,
+		fmt.Sprintf("write permission: %s, or remove the key: each step is checked by itself", found.permission),
+		"the permission is %s, but %s calls %s, whose permission is %s", declared, found.by.at(), found.name, found.permission)
+	p.Severity = SeverityWarning
+	k.problems = append(k.problems, p)
+}
+
+// effects ranks the permissions of calls that change something.
+var effects = map[jig.Permission]int{jig.PermissionWrite: 1, jig.PermissionDestructive: 2}
+
+// strictCall is the call of a spec with the strictest permission.
+type strictCall struct {
+	permission jig.Permission
+	// by is the call that the spec itself makes. name is the tool that it leads to.
+	by   call
+	name string
+}
+
+// strictest returns the call with the strictest permission that a spec makes, directly or through the specs that it calls. The result is zero if no
+// call writes.
+func (k *checker) strictest(x *Execution, seen map[string]bool) (found strictCall) {
+	compare := func(c call, name string, permission jig.Permission) {
+		if effects[permission] > effects[found.permission] {
+			found = strictCall{permission, c, name}
+		}
+	}
+	walkCalls(*x, func(c call) {
+		if c.undoes != "" {
+			k.undo(&c)
+		}
+		switch c.kind {
+		case callTool, callComposition:
+			inner := k.specs.all[c.name]
+			switch tool := k.contracts[c.name]; {
+			case inner != nil && !seen[c.name]:
+				seen[c.name] = true
+				compare(c, c.name, inner.Tool.Permission)
+				below := k.strictest(inner, seen)
+				compare(c, below.name, below.permission)
+			case inner == nil && tool != nil:
+				compare(c, c.name, tool.Permission)
+			}
+		case callTask:
+			if tool := k.contracts[toolname.TasksRun]; tool != nil {
+				compare(c, tool.Name, tool.Permission)
+			}
+		case callAgent, callSkill: // what a model does is known only when it does it
+		}
+	})
+	if thin := x.Thin(); thin != nil && thin.Creates != nil {
+		compare(call{key: "creates"}, toolname.EntitiesCreate, jig.PermissionWrite)
+	}
+	return found
+}
+
 // checkRetries warns of a retry setting that rarely has an effect because the tool writes and is not idempotent.
 func (k *checker) checkRetries(doc *Document, c call) {
 	tool := k.contracts[c.name]
@@ -283,12 +352,7 @@ func (c *contract) load() {
 	c.read = true
 	schema, ok := decodeLoosely(c.raw)
 	c.open = !ok || schema == true || string(c.raw) == anyObject
-	if object, isObject := schema.(map[string]any); isObject {
-		if draft, given := object["$schema"].(string); given && !strings.Contains(draft, "2020-12") {
-			ok = false
-		}
-	}
-	if c.schema = true; ok {
+	if c.schema = true; ok && isLatestDraft(schema) {
 		c.schema = schema
 	}
 }

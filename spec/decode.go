@@ -22,11 +22,15 @@ type Expression string
 type decoder struct {
 	document string
 	problems Problems
+	// errors counts the problems that are errors.
+	errors int
 	// places maps each path to its node, so that later checks can report positions.
 	places map[string]*node
 	fields map[reflect.Type]fieldSet
 	// patterns are the regular expressions in the document's schemas and fields.
 	patterns pattern.Set
+	// schemas are the JSON Schemas in the document.
+	schemas []placedSchema
 }
 
 // fieldSet holds the rules from a struct type's tags. It is computed once per document.
@@ -71,6 +75,9 @@ func (d *decoder) add(p Problem) {
 	if p.Severity == "" {
 		p.Severity = SeverityError
 	}
+	if p.Severity == SeverityError {
+		d.errors++
+	}
 	d.problems = append(d.problems, p)
 }
 
@@ -105,7 +112,7 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 	}
 	switch v.Interface().(type) {
 	case json.RawMessage:
-		d.remember(n, path)
+		d.remember(n, path, false)
 		v.SetBytes(n.json())
 		return
 	case Expression:
@@ -194,14 +201,21 @@ func (s fieldSet) requiredTexts() string {
 	return strings.Join(keys, ", ")
 }
 
-// remember records the places inside a value that is kept as raw JSON.
-func (d *decoder) remember(n *node, path string) {
+// remember records the places inside a value that is kept as raw JSON, and warns of words in it that YAML 1.1 takes for true or false. In the
+// values of an enumeration, which are nearly always texts, they are no surprise.
+func (d *decoder) remember(n *node, path string, enumerated bool) {
 	d.places[path] = n
+	if meant := saysYesOrNo[n.unquoted]; meant != "" && !enumerated {
+		d.add(Problem{
+			Path: path, Line: n.line, Column: n.column, Code: ProblemAmbiguousValue, Severity: SeverityWarning,
+			Message: fmt.Sprintf("%s is the text %q here, not %s", n.text, n.text, meant), Hint: fmt.Sprintf("write %s, or %q if it is text", meant, n.text),
+		})
+	}
 	for i, item := range n.items {
-		d.remember(item, indexPath(path, i))
+		d.remember(item, indexPath(path, i), enumerated)
 	}
 	for _, e := range n.entries {
-		d.remember(e.value, keyPath(path, e.key))
+		d.remember(e.value, keyPath(path, e.key), e.key == "enum" || e.key == "examples")
 	}
 }
 
@@ -220,9 +234,9 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 			continue
 		}
 		given[e.key] = true
-		before := len(d.problems)
+		before := d.errors
 		d.into(e.value, keyPath(path, e.key), v.FieldByIndex(f.index))
-		if len(d.problems) == before {
+		if d.errors == before {
 			d.check(keyPath(path, e.key), v.FieldByIndex(f.index), f)
 		}
 	}

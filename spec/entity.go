@@ -137,6 +137,7 @@ func (d *decoder) entityTask(path string, h entityTask) entity.Task {
 	}
 	t.Kind = d.taskKind(path)
 	d.checkInput(path + ".input")
+	d.schemaInput(h.Tool, path+".input", h.Input)
 	switch t.Kind {
 	case entity.TaskCompute:
 		t.Compute = string(h.Compute)

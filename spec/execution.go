@@ -240,7 +240,7 @@ type compiler struct {
 // report reports an error in the expression at a path. The message includes the position in the expression, because YAML folds
 // block text, so that positions in the document cannot be computed from it.
 func (c compiler) report(path string, err error) {
-	if slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path }) {
+	if slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path && p.Severity == SeverityError }) {
 		return // reported before: the text has the wrong form
 	}
 	c.at(path, ProblemBadCEL, jig.AsError(err).Hint, "%s", expressionMessage(err))
@@ -307,6 +307,7 @@ func (d *decoder) compileSchema(path string, value any) {
 		d.at(path, ProblemBadSchema, "", "%v", err)
 		return
 	}
+	d.schemas = append(d.schemas, placedSchema{path, value})
 	_, err := compiler.Compile(schemaURL)
 	var invalid *jsonschema.SchemaValidationError
 	var violations *jsonschema.ValidationError
@@ -335,7 +336,7 @@ func (d *decoder) schemaViolations(path string, v *jsonschema.ValidationError) {
 		}
 		at = keyPath(at, step)
 	}
-	if slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Path == at }) {
+	if slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Path == at && p.Severity == SeverityError }) {
 		return
 	}
 	d.at(at, ProblemBadSchema, "see JSON Schema 2020-12", "not a valid schema: %s", v.ErrorKind.LocalizedString(message.NewPrinter(language.English)))

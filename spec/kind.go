@@ -60,11 +60,11 @@ func kindRows() []kindRow {
 		{kind: KindRateLimit, title: "jig rate limit", reader: reads((*decoder).rateLimit), explain: explainRateLimit},
 		{
 			kind: KindEntityType, title: "jig entity type", reader: reads((*decoder).entityType), declare: (*checker).addType,
-			check: (*checker).checkEntityType, node: (*graph).addType, explain: explainEntityType,
+			check: (*checker).checkEntityType, node: (*graph).addType, advise: (*advisor).entityType, explain: explainEntityType,
 		},
 		executionRow(KindThinTool, "jig thin tool", func(h thinToolHead) Execution { return Execution{Definition: h.thin()} }, thinKind()),
 		{
-			kind: KindBundle, title: "jig bundle (bundle.yaml)", reader: reads((*decoder).bundle), manifest: true, explain: explainBundle,
+			kind: KindBundle, title: "jig bundle (bundle.yaml)", reader: reads((*decoder).bundle), manifest: true, advise: (*advisor).bundle, explain: explainBundle,
 			unbundled: unbundled{"a bundle cannot contain another bundle", "remove it, and list that bundle under requires of %[2]s"},
 		},
 	}

@@ -32,6 +32,8 @@ type Document struct {
 	Value any
 
 	places map[string]*node
+	// schemas are the JSON Schemas in the document.
+	schemas []placedSchema
 	// broken is set if one of the problems is an error.
 	broken bool
 }
@@ -94,6 +96,10 @@ func Load(file string, body []byte) (Document, Problems) {
 			Document: file, Path: path, Line: 1, Column: 1, Code: ProblemUnknownKind, Severity: SeverityError, Message: fmt.Sprintf(format, args...), Hint: hint,
 		}}
 	}
+	if p := notUTF8(body); p != nil && encodingOf(body) != "" {
+		p.Document = file
+		return Document{Kind: kind, Version: versionOf(kind, body), Path: file, Body: body, broken: true}, Problems{*p}
+	}
 	switch row := kind.row(); {
 	case kind == "":
 		data := kindNames(func(row kindRow) bool { return row.markdown == nil })
@@ -114,11 +120,15 @@ func Load(file string, body []byte) (Document, Problems) {
 
 // LoadStored reads a document from its stored form, given the kind under which it is stored.
 func LoadStored(stored, name string, body []byte) (Document, Problems) {
-	file := name + ".yaml"
+	return Load(StoredFile(stored, name, body), body)
+}
+
+// StoredFile returns the name of a file that can hold a document in its stored form.
+func StoredFile(stored, name string, body []byte) string {
 	if Kind(stored).row().markdown != nil && isFence(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))) {
-		file = name + ".md"
+		return name + ".md"
 	}
-	return Load(file, body)
+	return name + ".yaml"
 }
 
 // load reads a document of the kind. If nothing can be read from the text, the document has no version.
@@ -127,7 +137,7 @@ func (row kindRow) load(file string, body []byte) (Document, Problems) {
 	d := newDecoder(file)
 	row.read(d, row, &doc)
 	d.problems.Sort()
-	doc.places, doc.broken = d.places, len(d.problems.Errors()) > 0
+	doc.places, doc.schemas, doc.broken = d.places, d.schemas, len(d.problems.Errors()) > 0
 	return doc, d.problems
 }
 
@@ -216,7 +226,7 @@ func LoadFS(fsys fs.FS, root string) ([]Document, Problems) {
 		if err != nil {
 			return err //nolint:wrapcheck // becomes a problem below
 		}
-		if KindOf(file, body) != "" {
+		if KindOf(file, body) != "" || encodingOf(body) != "" && KindOf(file, asASCII(body)) != "" {
 			add(Load(file, body))
 		}
 		return nil

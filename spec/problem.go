@@ -42,6 +42,8 @@ const (
 	ProblemBadCEL       ProblemCode = "BAD_EXPRESSION"
 	ProblemUnknownKind  ProblemCode = "UNKNOWN_KIND"
 	ProblemUnreadable   ProblemCode = "UNREADABLE"
+	// ProblemAmbiguousValue is a value that other readers of YAML take for something else.
+	ProblemAmbiguousValue ProblemCode = "AMBIGUOUS_VALUE"
 	// For compositions: an id that two steps share; a read of a step that does not exist or has no result yet; a read of a name that is not
 	// defined at that point; a variable that no step has set; a step or case that can never run.
 	ProblemDuplicateID ProblemCode = "DUPLICATE_ID"

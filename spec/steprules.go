@@ -81,6 +81,7 @@ func (w *walk) checkStep(p *placed) {
 		w.warn(inner("if"), ProblemUnreachable, "remove the step, or give it a condition", "the step never runs: its condition is false")
 	}
 	w.checkInput(inner("input"))
+	w.schemaInput(p.Tool, inner("input"), p.Input)
 	w.checkAction(p, action, inner(action))
 	w.checkHandling(p)
 }

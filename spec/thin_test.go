@@ -96,7 +96,7 @@ func TestAdvise_OnThinTools(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{
 		"a.yaml": "{kind: thin_tool, name: review.start, description: Does it., creates: {type: review}}",
-		"b.yaml": "{kind: thin_tool, name: review.starts, description: Starts the review of a module for an engagement., creates: {type: review}}",
+		"b.yaml": "{kind: thin_tool, name: review.starts, description: Starts the review of a module and returns its id., creates: {type: review}}",
 	})
 	var codes []spec.ProblemCode
 	for _, p := range spec.Advise(docs, spec.Catalog{}) {

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
@@ -53,9 +53,11 @@ type node struct {
 	kind         kind
 	line, column int
 	// text is the value of a scalar: a number as JSON writes it, or a string without its quotes.
-	text    string
-	items   []*node
-	entries []entry
+	text string
+	// unquoted is the text in lower case if it is written without quotes and may be a word for true or false.
+	unquoted string
+	items    []*node
+	entries  []entry
 }
 
 // entry is one key of a mapping, with its value.
@@ -120,7 +122,7 @@ func appendJSONString(b *bytes.Buffer, text string) {
 
 // grower builds the tree and enforces the limits.
 type grower struct {
-	report func(at yaml.Node, path string, code ProblemCode, message, hint string)
+	add    func(Problem)
 	limits limits
 	values int
 	bytes  int
@@ -145,8 +147,8 @@ func (d *decoder) parseWithin(most limits, text []byte) *node {
 		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Message: fmt.Sprintf("the document has more than %d values", most.values), Hint: splitHint})
 		return nil
 	}
-	if !utf8.Valid(text) {
-		d.add(Problem{Code: ProblemSyntax, Message: "the document is not UTF-8 text"})
+	if p := notUTF8(text); p != nil {
+		d.add(*p)
 		return nil
 	}
 	tooDeep := false
@@ -165,9 +167,7 @@ func (d *decoder) parseWithin(most limits, text []byte) *node {
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
 		root = *root.Content[0]
 	}
-	g := &grower{limits: most, report: func(at yaml.Node, path string, code ProblemCode, message, hint string) {
-		d.add(Problem{Path: path, Line: at.Line, Column: at.Column, Code: code, Message: message, Hint: hint})
-	}}
+	g := &grower{limits: most, add: d.add}
 	tree := g.grow(&root, "", 0)
 	if g.full {
 		return nil
@@ -198,6 +198,10 @@ func (d *decoder) syntaxProblem(err error, tooDeep bool) {
 		p.Code, p.Message, p.Hint = ProblemTooDeep, fmt.Sprintf("values are nested more than %d levels deep", MaxDepth), splitHint
 	}
 	d.add(p)
+}
+
+func (g *grower) report(at yaml.Node, path string, code ProblemCode, message, hint string) {
+	g.add(Problem{Path: path, Line: at.Line, Column: at.Column, Code: code, Message: message, Hint: hint})
 }
 
 // grow turns a YAML node into a value. A node that cannot be a value is reported and becomes kindBroken.
@@ -282,6 +286,7 @@ func (g *grower) growScalar(n *node, y *yaml.Node, path string) {
 			return
 		}
 		n.kind, n.text = kindInt, strconv.FormatInt(i, 10)
+		g.leadingZero(n, y, path)
 	case "!!float":
 		var f float64
 		if err := y.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -294,12 +299,32 @@ func (g *grower) growScalar(n *node, y *yaml.Node, path string) {
 			return
 		}
 		n.kind, n.text = kindFloat, string(b)
+		g.leadingZero(n, y, path)
 	case "!!str", "!!timestamp":
 		n.kind, n.text = kindString, y.Value
+		if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0 && len(y.Value) <= len("off") {
+			n.unquoted = strings.ToLower(y.Value)
+		}
 	default:
 		n.kind = kindBroken
 		g.report(*y, path, ProblemSyntax, "the tag "+y.Tag+" is not supported", "remove it")
 	}
+}
+
+// saysYesOrNo maps the words that YAML 1.1 takes for true or false to the one that they mean. YAML 1.2, which jig reads, takes them for text.
+var saysYesOrNo = map[string]string{"yes": "true", "on": "true", "no": "false", "off": "false"}
+
+var zeroFirst = regexp.MustCompile(`^[-+]?0_*[0-9]`)
+
+// leadingZero warns of a number that begins with a zero: it is read as octal, or loses the zero.
+func (g *grower) leadingZero(n *node, y *yaml.Node, path string) {
+	if !zeroFirst.MatchString(y.Value) {
+		return
+	}
+	g.add(Problem{
+		Path: path, Line: y.Line, Column: y.Column, Code: ProblemAmbiguousValue, Severity: SeverityWarning,
+		Message: fmt.Sprintf("%s is read as the number %s, because it begins with 0", y.Value, n.text), Hint: fmt.Sprintf("write %s, or %q if it is text", n.text, y.Value),
+	})
 }
 
 func keyPath(path, key string) string {

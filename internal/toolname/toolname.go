@@ -14,6 +14,8 @@ const (
 	PromptDirect = "prompt.direct"
 	// PromptSkill takes {skill, …} in addition and returns the same.
 	PromptSkill = "prompt.skill"
+	// PersonAsk takes {question, schema?, options?, expires?} and returns {answer, by}.
+	PersonAsk = "person.ask"
 	// AgentRun takes {agent, task?, input?, model?} and returns {session_id, answer}.
 	AgentRun = "agent.run"
 	// TasksRun takes {entity, task, values?} and returns {entity_id, task, status, value}.
@@ -47,19 +49,20 @@ const (
 
 // The tools that set up a tenant.
 const (
-	BundleInstall = "bundle.install"
-	BundleRemove  = "bundle.remove"
-	BundleList    = "bundle.list"
-	CatalogPut    = "catalog.put"
-	CatalogRemove = "catalog.remove"
-	GrantsCreate  = "grants.create"
-	EnrolKey      = "tenants.enrol_key"
-	SetDisabled   = "tenants.set_disabled"
+	BundleInstall  = "bundle.install"
+	BundleRemove   = "bundle.remove"
+	BundleList     = "bundle.list"
+	CatalogPut     = "catalog.put"
+	CatalogRestore = "catalog.restore"
+	CatalogRemove  = "catalog.remove"
+	GrantsCreate   = "grants.create"
+	EnrolKey       = "tenants.enrol_key"
+	SetDisabled    = "tenants.set_disabled"
 )
 
 // Authoring lists the tools that change what is registered.
 func Authoring() []string {
-	return []string{CatalogPut, CatalogRemove, BundleInstall, BundleRemove, SetDisabled}
+	return []string{CatalogPut, CatalogRestore, CatalogRemove, BundleInstall, BundleRemove, SetDisabled}
 }
 
 // SessionsRetry takes {session_id, may_have_happened?} and returns the session that retries the other one.
@@ -81,5 +84,5 @@ func Listed(list []string, name string) bool {
 // Registers reports whether a tool changes which documents are in force. Such a tool must work while a document cannot be used, because nobody
 // could replace the document otherwise.
 func Registers(name string) bool {
-	return slices.Contains([]string{CatalogPut, CatalogRemove, BundleInstall, BundleRemove}, name)
+	return slices.Contains([]string{CatalogPut, CatalogRestore, CatalogRemove, BundleInstall, BundleRemove}, name)
 }

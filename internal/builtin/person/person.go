@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
 
 // AskTool is the name of the tool.
-const AskTool = "person.ask"
+const AskTool = toolname.PersonAsk
 
 // Ask is a question to a person.
 type Ask struct {
