@@ -139,15 +139,21 @@ func (noBudgets) Limits(context.Context, string, []budget.Used) (string, []proto
 
 // Usage returns what a tenant's sessions used, and how much of its budgets is used.
 func (a *Activities) Usage(ctx context.Context, in protocol.UsageRequest) (protocol.Usage, error) {
-	rows, err := a.Store.Usage(ctx, in)
+	usage, err := ReadUsage(ctx, a.Store, a.Budgets, in)
+	return usage, temporalError(err)
+}
+
+// ReadUsage returns what a tenant's sessions used, and how much of its budgets is used.
+func ReadUsage(ctx context.Context, store usageStore, budgets budgetMeter, in protocol.UsageRequest) (protocol.Usage, error) {
+	rows, err := store.Usage(ctx, in)
 	if err != nil {
-		return protocol.Usage{}, temporalError(err)
+		return protocol.Usage{}, err
 	}
-	used, err := a.Store.BudgetCounters(ctx, in.Tenant, a.Budgets.Periods(), in.SessionID)
+	used, err := store.BudgetCounters(ctx, in.Tenant, budgets.Periods(), in.SessionID)
 	if err != nil {
-		return protocol.Usage{}, temporalError(err)
+		return protocol.Usage{}, err
 	}
 	usage := protocol.Usage{Since: in.Since.UTC(), Rows: rows}
-	usage.Currency, usage.Budgets, err = a.Budgets.Limits(ctx, in.Tenant, used)
-	return usage, temporalError(err)
+	usage.Currency, usage.Budgets, err = budgets.Limits(ctx, in.Tenant, used)
+	return usage, err
 }

@@ -19,6 +19,7 @@ import (
 func schemaOf(t reflect.Type, adjust func(*jsonschema.Schema)) (defaults, raw []byte, err error) {
 	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[json.Number]():     {Type: "number"},
 		reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
 	}})
 	if err != nil {

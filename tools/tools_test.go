@@ -38,6 +38,7 @@ type greetOut struct {
 	Inner *inner           `json:"inner,omitempty"`
 	Map   map[string][]int `json:"map"`
 	At    *time.Time       `json:"at,omitempty"`
+	Cost  json.Number      `json:"cost,omitempty"`
 }
 
 func (o greetOut) Summary() string   { return "greeted " + o.Text }
@@ -76,7 +77,7 @@ func TestNew_DerivesSchemas(t *testing.T) {
 			"inner": {"type": "object", "additionalProperties": false, "required": ["ids"], "properties": {
 				"raw": true, "ids": {"type": "array", "items": {"type": "integer"}}}},
 			"map": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}},
-			"at": {"type": "string"}
+			"at": {"type": "string"}, "cost": {"type": "number"}
 		}}`, string(contract.OutputSchema))
 	require.Equal(t, contract, contract.WithDefaults(), "the contract is sealed")
 }

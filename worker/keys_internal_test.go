@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // shipped returns the contracts of the tools that ship with jig, by name.
@@ -55,5 +56,14 @@ func TestShippedTools_ConcurrencyKeys(t *testing.T) {
 		got, err := engine.ConcurrencyKey(t.Context(), tools[c.tool].ConcurrencyKey, json.RawMessage(c.input))
 		require.NoError(t, err, c.tool)
 		require.Equal(t, c.key, got, c.tool)
+	}
+}
+
+// What the API shows only to those who may read everything, tools show to nobody else.
+func TestShippedTools_ThatReadTheCatalogNeedItsPermission(t *testing.T) {
+	t.Parallel()
+	tools := shipped()
+	for _, name := range []string{"catalog.list", "catalog.get", "usage.get"} {
+		require.Equal(t, tenancy.PermissionRead, tools[name].RequiredPermission, name)
 	}
 }

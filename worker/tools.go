@@ -26,6 +26,7 @@ import (
 	"github.com/jig-run/jig/internal/builtin/prompt"
 	"github.com/jig-run/jig/internal/builtin/tasks"
 	"github.com/jig-run/jig/internal/builtin/todo"
+	"github.com/jig-run/jig/internal/builtin/usage"
 	"github.com/jig-run/jig/internal/builtin/web"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity/guarded"
@@ -56,6 +57,9 @@ func builtins(
 		prompt.Tools(prompt.Options{Model: models, Skills: docs.catalog, DefaultModel: s.Model}),
 		person.Tools(),
 		entities.Tools(entityOptions(db, docs.entities, models, s.Model)),
+		usage.Tools(usage.Options{Usage: func(ctx context.Context, r protocol.UsageRequest) (protocol.Usage, error) {
+			return activities.ReadUsage(ctx, db, models, r)
+		}}),
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
 		grants.Tools(grants.Options{New: newGrant(tenants, docs.catalog), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
 		catalog.Tools(catalog.Options{

@@ -1,6 +1,6 @@
-// Package catalog contains the tools with which an operator changes a tenant's documents: catalog.put and catalog.remove for documents of
-// every kind but the manifest of a bundle, and two that change the tenant's own document, to enroll a key and to disable a person. It must
-// not know how documents are stored.
+// Package catalog contains the tools that read a tenant's documents, catalog.list and catalog.get, and those with which an operator changes them:
+// catalog.put, catalog.restore and catalog.remove for documents of every kind but the manifest of a bundle, and two that change the tenant's own
+// document, to enroll a key and to disable a person. It must not know how documents are stored.
 //
 // A call changes all of its documents or none. The check is the same for the preview and for the run: the documents are read, checked against
 // each other and against what the tenant has, and new entity types are checked against existing entities. A call changes only what people saw:
@@ -21,6 +21,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/retype"
 	"github.com/jig-run/jig/internal/loaded"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
@@ -41,6 +42,7 @@ type Store interface {
 	// Installation returns the id of the installation.
 	Installation() string
 	changes.Documents
+	Reader
 }
 
 // Options are the settings of the tools.
@@ -59,8 +61,11 @@ type Options struct {
 
 // The names of the tools.
 const (
-	PutTool    = toolname.CatalogPut
-	RemoveTool = toolname.CatalogRemove
+	ListTool    = "catalog.list"
+	GetTool     = "catalog.get"
+	PutTool     = toolname.CatalogPut
+	RestoreTool = toolname.CatalogRestore
+	RemoveTool  = toolname.CatalogRemove
 )
 
 // File is a document as the author wrote it.
@@ -99,7 +104,21 @@ func Tools(o Options) []tools.Tool {
 		Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 		Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
 	}
-	put, remove := contract, contract
+	read := jig.Tool{
+		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
+		Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}}, RequiredPermission: tenancy.PermissionRead,
+	}
+	list, get := read, read
+	list.Name = ListTool
+	list.Description = "Lists the documents that are in use, by kind and name, with their versions and the bundle that brought each. With kind and name, lists the " +
+		"stored versions of that document instead, the latest first. Use catalog.get to read a text."
+	get.Name = GetTool
+	get.Description = "Returns a document exactly as it was registered: an agent, an execution spec, a skill, a policy, an entity type or the settings of the tenant; " +
+		"with version, an earlier text. Use it before you change a document with catalog.put."
+	put, restore, remove := contract, contract, contract
+	restore.Name, restore.Permission = RestoreTool, jig.PermissionWrite
+	restore.Description = "Makes an earlier version of a document current again, after the checks of catalog.put. Sessions that run keep the versions they began with. " +
+		"catalog.list names the versions; use catalog.put for a new text. Returns the kind, name and version."
 	put.Name, put.Permission = PutTool, jig.PermissionWrite
 	put.Description = "Registers agents, execution specs, skills, policies and the settings of the tenant, or new versions of them, after checking them against " +
 		"what is there. Either all of them are registered or nothing changes. Sessions that run keep the versions they began with. " +
@@ -117,6 +136,9 @@ func Tools(o Options) []tools.Tool {
 	disable.Description = "Disables a person or a key of the tenant, or enables them again, by changing the tenant's document. Within a second, servers and workers " +
 		"refuse everything that a disabled person asks for, and every signature of a disabled key. Returns the document's version."
 	return []tools.Tool{
+		tools.New(list, o.list),
+		tools.New(get, o.get),
+		tools.New(restore, o.restore, tools.WithPreview(o.previewRestore)),
 		tools.New(disable, o.setDisabled, tools.WithPreview(o.previewDisable)),
 		tools.New(enrol, o.enrol, tools.WithPreview(o.previewEnrol)),
 		tools.New(put, o.put, tools.WithPreview(o.preview)),
