@@ -61,17 +61,8 @@ type EntityFilter struct {
 	Workspace string              `json:"workspace,omitempty"`
 }
 
-// Address says where an entity can be read.
-type Address struct {
-	Slug string `json:"slug,omitempty" doc:"The title in a form for URLs; not unique"`
-	Href string `json:"href" doc:"Where the entity can be read"`
-}
-
 // ListedEntity is an entity in a list.
-type ListedEntity struct {
-	entity.Row
-	Address
-}
+type ListedEntity struct{ entity.Row }
 
 // EntityList is a page of entities.
 type EntityList struct {
@@ -112,10 +103,7 @@ type GetEntityRequest struct {
 }
 
 // Entity is an entity, or one of its fields.
-type Entity struct {
-	entity.Reading
-	Address
-}
+type Entity struct{ entity.Reading }
 
 // GetEntity gets an entity.
 var GetEntity = Op[GetEntityRequest, Entity]{Operation: Operation{

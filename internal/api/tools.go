@@ -123,7 +123,7 @@ var ListRuns = Op[RunsRequest, ToolRunList]{Operation: Operation{
 	Name: "list-runs", Method: http.MethodGet, Path: "/v1/sessions/{session}/runs", Tag: Calls, Scope: credential.ScopeRead,
 	Summary: "List the calls of a session that have run, as flat objects, in the order in which they ended",
 	Details: "Each run is derived from the events tool.started and tool.completed, tool.failed or tool.cancelled of a call. Calls that have not started " +
-		"or have not ended are left out. A page may have fewer runs than limit even if more follow.",
+		"or have not ended are left out. A page may have fewer runs than limit even if more follow, but it is empty only at the end.",
 	Fails: []int{404},
 }}
 

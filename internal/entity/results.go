@@ -3,7 +3,10 @@ package entity
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // The built-in tools for entities and the API return the types below. The tag doc describes a member in the OpenAPI document, and Summary says in
@@ -37,6 +40,27 @@ type HitList struct {
 // Summary implements tools.Summarizer.
 func (l HitList) Summary() string { return fmt.Sprintf("%d entities found", len(l.Hits)) }
 
+// Address says where an entity can be read.
+type Address struct {
+	Slug string `json:"slug,omitempty" doc:"The title in a form for URLs; not unique"`
+	Href string `json:"href" doc:"Where the entity can be read"`
+}
+
+// AddressOf returns the address of an entity in the HTTP API.
+func AddressOf(id, title string) Address {
+	return Address{Slug: slug(title), Href: "/v1/entities/" + url.PathEscape(id)}
+}
+
+// maxSlug bounds a slug, in characters.
+const maxSlug = 80
+
+// slug returns a title as a part of an address: its letters and digits in lower case, with a hyphen for everything between them.
+func slug(title string) string {
+	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	letters := []rune(strings.Join(words, "-"))
+	return strings.TrimRight(string(letters[:min(len(letters), maxSlug)]), "-")
+}
+
 // Row is an entity that a filter found.
 type Row struct {
 	ID        string    `json:"entity_id"`
@@ -47,12 +71,15 @@ type Row struct {
 	// Values are the values of the requested fields. Large names the fields whose values are too long for a list.
 	Values map[string]json.RawMessage `json:"values,omitempty" doc:"The values of the requested fields"`
 	Large  []string                   `json:"large,omitempty" doc:"Requested fields whose values are too long for a list"`
+	Address
 }
 
 // RowPage is a page of the entities that a filter found.
 type RowPage struct {
-	Entities []Row  `json:"entities"`
-	Next     string `json:"next_cursor,omitempty"`
+	Entities []Row `json:"entities"`
+	// Filter is the filter that was applied, with its defaults.
+	Filter Filter `json:"filter"`
+	Next   string `json:"next_cursor,omitempty"`
 	// Total is the number of entities on all pages. Only the first page has it, and only if it is cheap to know: without conditions, or if
 	// there is no other page.
 	Total *int64 `json:"total,omitempty"`
@@ -95,6 +122,7 @@ type Reading struct {
 	Field string          `json:"field,omitempty" doc:"The requested field"`
 	Value json.RawMessage `json:"value,omitempty" doc:"Its value, or a part of it"`
 	Next  int             `json:"next,omitempty" doc:"The offset of the next part; absent at the end"`
+	Address
 }
 
 // Summary implements tools.Summarizer.

@@ -3,9 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
@@ -113,7 +111,7 @@ func (a *API) listEntities(ctx context.Context, in *api.ListEntitiesRequest) (li
 	}{list.Filter, in.Fields, in.Cursor, in.Limit})
 	list.Total, list.Next = found.Total, found.Next
 	for _, row := range found.Entities {
-		list.Entities = append(list.Entities, api.ListedEntity{Row: row, Address: addressOf(row.ID, row.Title)})
+		list.Entities = append(list.Entities, api.ListedEntity{Row: row})
 	}
 	return list, err
 }
@@ -123,19 +121,5 @@ func (a *API) getEntity(ctx context.Context, in *api.GetEntityRequest) (api.Enti
 		*api.GetEntityRequest
 		Provenance bool `json:"provenance"`
 	}{in, true})
-	return api.Entity{Reading: found, Address: addressOf(found.ID, found.Title)}, err
-}
-
-func addressOf(id, title string) api.Address {
-	return api.Address{Slug: slug(title), Href: "/v1/entities/" + url.PathEscape(id)}
-}
-
-// maxSlug bounds a slug, in characters.
-const maxSlug = 80
-
-// slug returns a title as a part of an address: its letters and digits in lower case, with a hyphen for everything between them.
-func slug(title string) string {
-	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	letters := []rune(strings.Join(words, "-"))
-	return strings.TrimRight(string(letters[:min(len(letters), maxSlug)]), "-")
+	return api.Entity{Reading: found}, err
 }

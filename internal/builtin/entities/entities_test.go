@@ -178,6 +178,8 @@ func TestEntities_LiveFromCreationToDeletion(t *testing.T) {
 	var page entity.RowPage
 	b.call(entities.FilterTool, object{"type": "team", "where": []object{{"field": "$id", "op": "eq", "value": id}}}, &page)
 	require.Equal(t, []string{"a"}, page.Entities[0].Tags)
+	require.Equal(t, entity.Address{Slug: "t-team", Href: "/v1/entities/" + id}, page.Entities[0].Address)
+	require.JSONEq(t, `{"type":"team","match":"all","where":[{"field":"$id","op":"eq","value":"`+id+`"}],"sort":[{"field":"$created_at"}]}`, asJSON(t, page.Filter))
 	require.Equal(t, int64(1), *page.Total, "there is no other page")
 	require.Equal(t, "/name", b.refusal(jig.CodeInvalidInput, entities.CreateRelationTool, object{"from": id, "name": "parent", "to": parent}).Field)
 

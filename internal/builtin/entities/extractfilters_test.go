@@ -24,11 +24,13 @@ func TestExtractFilters_KeepsWhatTheTextSays(t *testing.T) {
 		// filter is the expected filter without its type; dropped are parts of the expected reasons.
 		filter  string
 		dropped []string
+		// suggested are the expected fields to ask about.
+		suggested []string
 	}{
 		"as it is": {
 			"teams in Bonn with more than 5 people",
 			[]string{`{"where":[{"field":"number","op":"gt","value":5,"said":"more than 5 people"}]}`},
-			`{"where":[{"field":"number","op":"gt","value":5}]}`, nil,
+			`{"where":[{"field":"number","op":"gt","value":5}]}`, nil, nil,
 		},
 		"converted": {
 			"HIGH or low risk, 1,200 or more, done, since May 2026",
@@ -41,12 +43,12 @@ func TestExtractFilters_KeepsWhatTheTextSays(t *testing.T) {
 				{"field":"enum","op":"in","value":["high","low"]},{"field":"number","op":"gte","value":1200},
 				{"field":"boolean","op":"eq","value":true},{"field":"date","op":"gte","value":"2026-05-01"},
 				{"field":"array","op":"contains","value":"b"},{"field":"object.at","op":"lt","value":"2026-06-01T00:00:00Z"}
-			]}`, nil,
+			]}`, nil, nil,
 		},
 		"mended": {
 			"low risk",
 			[]string{`{"where":[{"field":"risk","op":"eq","value":"low","said":"low risk"}]}`, `{"where":[{"field":"enum","op":"eq","value":"low","said":"low risk"}]}`},
-			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`, nil,
+			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`, nil, nil,
 		},
 		"dropped": {
 			"something cheap called Alpha, after Easter",
@@ -63,26 +65,33 @@ func TestExtractFilters_KeepsWhatTheTextSays(t *testing.T) {
 				"no field \"price\"", "not an option; the options are low, high", "is not a number", `does not name "Beta"`, "not supported by words", `does not name "ent_1"`,
 				"takes one value", "is not text", "neither true nor false", "contains", "date",
 			},
+			[]string{"enum", "number", "relation", "email", "boolean", "date"},
 		},
 		"order and number": {
 			"the 3 newest",
 			[]string{`{"where":[],"sort":[{"field":"$created_at","desc":true},{"field":"array"}],"limit":3}`, `{"where":[],"sort":[{"field":"$created_at","desc":true},{"field":"array"}],"limit":3}`},
-			`{"sort":[{"field":"$created_at","desc":true}],"limit":3}`, nil,
+			`{"sort":[{"field":"$created_at","desc":true}],"limit":3}`, nil, nil,
 		},
 		"missing": {
 			"those without a mail address",
 			[]string{`{"where":[{"field":"email","op":"eq","value":null,"said":"without a mail address"}]}`},
-			`{"where":[{"field":"email","op":"eq","value":null}]}`, nil,
+			`{"where":[{"field":"email","op":"eq","value":null}]}`, nil, nil,
 		},
-		"nothing": {"hello", []string{`{"where":[]}`}, `{}`, nil},
+		"nothing": {"hello", []string{`{"where":[]}`}, `{}`, nil, nil},
+		"without a value": {
+			"low risk, at some date, and the number matters",
+			[]string{`{"where":[{"field":"enum","op":"eq","value":"low","said":"low risk"}],"unclear":[{"field":"date","said":"at some date"},
+				{"field":"enum","said":"low risk"},{"field":"number","said":"the price"},{"field":"nothing","said":"date"},{"field":"date","said":"date"}]}`},
+			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`, nil, []string{"date"},
+		},
 		"worse the second time": {
 			"low risk",
 			[]string{`{"where":[{"field":"enum","op":"eq","value":"low","said":"low risk"},{"field":"x","op":"eq","value":"low","said":"low risk"}]}`, `sorry`},
 			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`,
-			[]string{"no field \"x\""},
+			[]string{"no field \"x\""}, nil,
 		},
 		"no way to match": {
-			"low risk", []string{`{"match":"some","where":[]}`, `{"match":"some","where":[]}`}, `{}`, nil,
+			"low risk", []string{`{"match":"some","where":[]}`, `{"match":"some","where":[]}`}, `{}`, nil, nil,
 		},
 	} {
 		for _, provider := range []string{"anthropic/m", "openai/m"} {
@@ -122,6 +131,12 @@ func TestExtractFilters_KeepsWhatTheTextSays(t *testing.T) {
 				for _, why := range row.dropped {
 					require.Contains(t, strings.Join(whys, "\n"), why)
 				}
+				var fields []string
+				for _, f := range out.Suggested {
+					require.NotEmpty(t, f.Reason)
+					fields = append(fields, f.Field)
+				}
+				require.Equal(t, row.suggested, fields)
 				out.Filter.Type = "every"
 				b.call(entities.FilterTool, must(t, out.Filter), nil) // the filter is valid
 				require.Contains(t, s.Requests()[0].System, `"const":"object.at"`)
@@ -168,4 +183,11 @@ func TestExtractFilters_FailsWithTheModel(t *testing.T) {
 	}
 	cut := newAsking(t, modeltest.New(t, modeltest.Reply{Text: `{"where":`, CutOff: true}), "*")
 	require.Equal(t, "cut_off", cut.refusal(jig.CodeInvalidOutput, entities.ExtractFiltersTool, object{"type": "team", "text": "x"}).Reason)
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
 }

@@ -154,9 +154,14 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (e
 	if err != nil {
 		return entity.RowPage{}, err
 	}
-	page := entity.RowPage{Next: found.Next}
+	page := entity.RowPage{Next: found.Next, Filter: entity.Filter{Type: in.Type, Where: in.Where, Match: in.Match, Sort: in.Sort, Workspace: in.Workspace}}
+	if len(in.Sort) == 0 {
+		page.Filter.Sort = []entity.FilterSort{{Field: entity.FilterCreatedAt}}
+	}
 	for _, e := range found.Entities {
-		row := entity.Row{ID: e.ID, Title: e.Title, Revision: e.Revision, UpdatedAt: e.UpdatedAt, Tags: tagsIn(e.Content)}
+		row := entity.Row{
+			ID: e.ID, Title: e.Title, Revision: e.Revision, UpdatedAt: e.UpdatedAt, Tags: tagsIn(e.Content), Address: entity.AddressOf(e.ID, e.Title),
+		}
 		for _, name := range in.Fields {
 			switch v := valueAt(e.Content, name); {
 			case len(v) > maxListed:
