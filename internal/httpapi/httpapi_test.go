@@ -322,8 +322,11 @@ func TestProbes_Answer(t *testing.T) {
 		answer, body := s.send(http.MethodGet, path, "", "Authorization", "")
 		require.Equal(t, http.StatusOK, answer.StatusCode, body)
 	}
+	answer, body := s.send(http.MethodGet, "/llms.txt", "", "Authorization", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.Contains(t, body, "docs/api.md")
 	s.api.Drain()
-	answer, body := s.send(http.MethodGet, "/readyz", "")
+	answer, body = s.send(http.MethodGet, "/readyz", "")
 	require.Equal(t, http.StatusServiceUnavailable, problem(t, answer, body).Status)
 	answer, _ = s.send(http.MethodGet, "/healthz", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -256,8 +257,17 @@ func (a *API) document() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// serveDocument serves the document to everybody.
+// llms lists the pages of the documentation for models. A test of the root package writes it.
+//
+//go:embed llms.txt
+var llms []byte
+
+// serveDocument serves the document, and the list of the documentation for models, to everybody.
 func (a *API) serveDocument() {
+	a.mux.HandleFunc("GET /llms.txt", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write(llms) //nolint:errcheck // the client is gone
+	})
 	document, err := a.document()
 	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		if err != nil {

@@ -157,6 +157,20 @@ func TestRuns_LeaveOutWhatHasNotRun(t *testing.T) {
 	require.Equal(t, "nobody knows", *runs[0].Error)
 }
 
+// A client that stops at an empty page misses nothing: refused calls do not fill a page.
+func TestRuns_APageIsEmptyOnlyAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := runsSite(t)
+	for n := range 5 {
+		s.log.ran(fmt.Sprintf("1.%d", n+1), jig.Failure(jig.Errorf(jig.CodeDenied, "refused")), func(c *jig.Call) { c.StartedAt = nil })
+	}
+	s.log.ran("1.6", jig.ToolResult{Success: true}, nil)
+	page := s.runs("?limit=2")
+	require.Len(t, page.Runs, 1)
+	require.Equal(t, "acme.known/1.6", page.Runs[0].ID)
+	require.EqualValues(t, len(s.log.list), page.After)
+}
+
 // Pages follow each other without gaps, also while calls overlap.
 func TestRuns_ArePaged(t *testing.T) {
 	t.Parallel()

@@ -138,22 +138,33 @@ const (
 	runByWeb, runByAgent, runByCode = "web", "agent", "api"
 )
 
-// listRuns reads a piece of the log, and translates each event with which a call ended.
-func (a *API) listRuns(ctx context.Context, in *api.RunsRequest) (api.ToolRunList, error) {
+// listRuns reads pieces of the log until one of them has a run.
+func (a *API) listRuns(ctx context.Context, in *api.RunsRequest) (list api.ToolRunList, err error) {
 	tenant, _ := callerOf(ctx)
 	id := jig.SessionID(tenant, in.Session)
 	if _, err := a.standing(ctx, tenant, id); err != nil {
-		return api.ToolRunList{}, err
+		return list, err
 	}
-	events, err := a.options.Log.Events(ctx, tenant, id, in.After, maxEvents)
+	list.After = in.After
+	for {
+		after := list.After
+		if list, err = a.runsAfter(ctx, tenant, id, after, in.Limit); err != nil || len(list.Runs) > 0 || list.After == after {
+			return list, err
+		}
+	}
+}
+
+// runsAfter reads a piece of the log, and translates each event with which a call ended.
+func (a *API) runsAfter(ctx context.Context, tenant, id string, after int64, limit int) (api.ToolRunList, error) {
+	events, err := a.options.Log.Events(ctx, tenant, id, after, maxEvents)
 	if err != nil {
 		return api.ToolRunList{}, err
 	}
-	list := api.ToolRunList{After: in.After}
+	list := api.ToolRunList{After: after}
 	var ended []string
 	for _, e := range events {
 		if endsCall(e) {
-			if len(ended) == in.Limit {
+			if len(ended) == limit {
 				break
 			}
 			ended = append(ended, e.CallID)
