@@ -110,6 +110,7 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 		"schedule": "nightly-" + tenant, "workspace": "ws-" + tenant, "person": "ben-" + tenant,
 	}
 	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "agent", ids["agent"], ids["version"], []byte("---\nname: "+ids["agent"]+"\ndescription: Does nothing.\nmodel: anthropic/silent\n---\nDo nothing.\n")))
+	r.document(t, tenant)
 	var err error
 	ids["artifact"], err = r.worker.PutArtifact(t.Context(), tenant, ids["session"], "text/plain", []byte("a large value"))
 	require.NoError(t, err)
@@ -145,6 +146,39 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	}, Hash: hash})
 	require.NoError(t, err)
 	return ids
+}
+
+// document gives a tenant a document of every kind, apart from the manifests of bundles.
+func (r *rig) document(t *testing.T, tenant string) {
+	t.Helper()
+	name := "of-" + strings.ToLower(rand.Text())
+	tool := "act" + strings.ToLower(rand.Text()[:12])
+	texts := map[spec.Kind]string{
+		spec.KindAgent:       "---\nname: " + name + "\nmodel: anthropic/silent\n---\nDo nothing.\n",
+		spec.KindComposition: "name: " + tool + ".act\nsteps: [{set: {a: 1}}]\n",
+		spec.KindPrompt:      "name: " + tool + ".ask\nmodel: openai/x\nprompt: How?\n",
+		spec.KindTask:        "name: " + tool + ".count\ntask: count\nentity: ${input.id}\n",
+		spec.KindThinTool:    "name: " + tool + ".note\ncreates: {type: note}\n",
+		spec.KindSkill:       `{"kind": "skill", "name": "` + name + `", "description": "Does nothing.", "instructions": "Do nothing."}`,
+		spec.KindPolicy:      "name: " + name + "\nrules: [{name: none, when: 'false', verdict: deny}]\n",
+		spec.KindTenant:      "name: " + tenant + "\n",
+		spec.KindBudget:      "name: " + name + "\nlimits: [{name: all, level: tenant, tokens: 1000000}]\n",
+		spec.KindRateLimit:   "name: " + name + "\nlimits: [{name: all, tools: [todo.write], concurrency: 1000}]\n",
+		spec.KindEntityType:  "name: " + tool + "\nfields: [{name: n, type: number}]\n",
+	}
+	for _, kind := range spec.Kinds() {
+		if kind.IsManifest() {
+			continue
+		}
+		text := texts[kind]
+		require.NotEmpty(t, text, "%s: give the tenants one", kind)
+		if text[0] != '-' && text[0] != '{' {
+			text = "kind: " + string(kind) + "\n" + text
+		}
+		made, problems := spec.LoadStored(kind.Stored(), name, []byte(text))
+		require.NoError(t, problems.OrNil(), kind)
+		require.NoError(t, r.worker.PutDocument(t.Context(), tenant, kind.Stored(), made.Name, made.Version, made.Body))
+	}
 }
 
 // install installs a bundle of one agent.

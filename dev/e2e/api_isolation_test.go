@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
 )
 
 // `jig selftest isolation` finds nothing, with real workers, and what it did to another tenant's session changed nothing.
@@ -19,13 +21,33 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 	server := d.serve()
 	victim, robber := "victim-"+d.name[:8], "thief-"+d.name[:8]
 	documents := func(tenant, name, free string) map[string]string {
-		return map[string]string{
-			"tenant.yaml": "kind: tenant\nname: " + tenant + "\npeople: [{id: ana, permissions: ['*']}]\n",
+		all := map[string]string{
 			"agent.md":    "---\nname: " + name + "\ndescription: Does nothing.\nmodel: script/own\nscript: {rules: [{answer: done}]}\n---\nDo nothing.\n",
-			"type.yaml":   "kind: entity_type\nname: " + name + "_note\nfields: [{name: n, type: number}]\n",
-			"act.yaml":    "kind: composition\nname: " + name + ".act\nsteps: [{id: a, tool: todo.write, input: {items: []}}]\n",
-			"free.yaml":   "kind: policy\nname: free\nrules: [{name: all, when: \"" + free + "\", verdict: run}]\n",
+			"composition": "name: " + name + ".act\nsteps: [{id: a, tool: todo.write, input: {items: []}}]\n",
+			"prompt":      "name: " + name + ".ask\nmodel: openai/x\nprompt: How?\n",
+			"task":        "name: " + name + ".count\ntask: count\nentity: ${input.id}\n",
+			"skill.json":  `{"kind": "skill", "name": "` + name + `", "description": "Does nothing.", "instructions": "Do nothing."}`,
+			"policy":      "name: free\nrules: [{name: all, when: \"" + free + "\", verdict: run}]\n",
+			"tenant":      "name: " + tenant + "\npeople: [{id: ana, permissions: ['*']}]\n",
+			"budget":      "name: " + name + "\ncurrency: EUR\nlimits: [{name: all, level: tenant, tokens: 1000000}]\n",
+			"rate_limit":  "name: " + name + "\nlimits: [{name: all, tools: [todo.write], concurrency: 100}]\n",
+			"entity_type": "name: " + name + "_note\nfields: [{name: n, type: number}]\ntasks: [{id: count, compute: '1'}]\n",
+			"thin_tool":   "name: " + name + ".note\ncreates: {type: " + name + "_note}\n",
 		}
+		files := map[string]string{}
+		for _, kind := range spec.Kinds() {
+			file := string(kind)
+			for _, ending := range []string{".md", ".json", ".yaml"} {
+				if body, own := all[file+ending]; own {
+					files[file+ending] = body
+				}
+			}
+			if body, own := all[file]; own {
+				files[file+".yaml"] = "kind: " + file + "\n" + body
+			}
+			require.True(t, kind.IsManifest() || len(files) > 0 && (files[file+".md"]+files[file+".json"]+files[file+".yaml"]) != "", "the tenants have no %s", kind)
+		}
+		return files
 	}
 	d.registerIn(victim, documents(victim, "victims", "tool.name.startsWith('entities.')"))
 	d.registerIn(robber, documents(robber, "robbers", "true"))
@@ -52,7 +74,11 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.out), &report), got.out)
 	require.GreaterOrEqual(t, report.Operations, 16)
 	require.Greater(t, report.Requests, 20*report.Operations)
-	for _, kind := range []string{"session", "agent", "spec", "tool", "entity", "version"} {
+	kinds := []string{"session", "tool", "entity", "version"}
+	for _, kind := range spec.Kinds() {
+		kinds = append(kinds, kind.Stored())
+	}
+	for _, kind := range slices.Compact(kinds) {
 		require.NotContains(t, strings.Join(report.NotTested, "; "), kind+" ")
 	}
 	require.NotContains(t, strings.Join(report.NotTested, "; "), "key:", "it makes the keys that it needs")

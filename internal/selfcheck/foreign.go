@@ -154,7 +154,7 @@ func (r *run) foreign(op *Operation) []func(ctx context.Context) error {
 	tried := map[string]bool{}
 	for _, p := range places {
 		for i, id := range r.ids[p.kind] {
-			tried[p.in+p.at] = true
+			tried[p.kind] = true
 			whole, _ := r.foreignRequest(op, p, id, r.ids)
 			mixed, sent := r.foreignRequest(op, p, id, r.others)
 			alone := reflect.DeepEqual(whole, mixed) // it names nothing else
@@ -170,7 +170,7 @@ func (r *run) foreign(op *Operation) []func(ctx context.Context) error {
 		}
 	}
 	for _, p := range places {
-		if !tried[p.in+p.at] {
+		if !tried[p.kind] {
 			r.notTested("the owner has no " + p.kind + " that the other tenant lacks")
 		}
 	}
@@ -288,13 +288,21 @@ func (r *run) undo(ctx context.Context, op *Operation, request prepared, got ans
 	return nil
 }
 
-// leaks reports the texts of the owner that a response to the other tenant contains.
+// leaks reports a text of the owner that a response to the other tenant contains.
 func (r *run) leaks(op *Operation, kind string, got answer) {
+	if secret := r.secretIn(got); secret != "" {
+		r.found("%s: the answer about a foreign %s has %s of the owner", op.ID, kind, secret)
+	}
+}
+
+// secretIn returns a text of the owner that an answer contains; empty if there is none.
+func (r *run) secretIn(got answer) string {
 	for _, secret := range r.secrets {
 		if len(secret) >= minSecret && bytes.Contains(got.body, []byte(secret)) {
-			r.found("%s: the answer about a foreign %s has %s of the owner", op.ID, kind, secret)
+			return secret
 		}
 	}
+	return ""
 }
 
 // without returns a response with the id of the request replaced, because a response may repeat it, also with JSON escapes.

@@ -69,6 +69,8 @@ type run struct {
 	ids, others things
 	// secrets are the texts of the owner that must not be in any answer to the other tenant.
 	secrets []string
+	// made are the owner's sessions that only the suite uses.
+	made []string
 	// revoked is an embed token of the owner that has ended.
 	revoked string
 	// invalid are the values of the Authorization header that must be refused.
@@ -157,6 +159,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return jig.Errorf(jig.CodeInvalidInput, "both credentials belong to tenant %s", r.owner).WithHint("use credentials of two tenants")
 	}
 	r.ids.addAll(r.IDs)
+	r.made = slices.Clone(r.IDs["session"])
 	if err := r.calls(ctx); err != nil {
 		return err
 	}
@@ -237,6 +240,7 @@ func (r *run) calls(ctx context.Context) error {
 			r.found("the other tenant gets session %s of the owner by its id or idempotency key", own.SessionID)
 		}
 		r.ids.add("session", own.SessionID)
+		r.made = append(r.made, own.SessionID)
 		r.ids.add("call", own.Call)
 		r.others.add("session", again.SessionID)
 		r.others.add("call", again.Call)
@@ -264,10 +268,11 @@ func (r *run) call(ctx context.Context, path string, body any, headers http.Head
 	return got, decode(answer.body, &got)
 }
 
-// state describes the owner's sessions, to find out whether something changed.
+// state describes the sessions that the suite has made for the owner, to find out whether something changed. The owner's other sessions may change
+// by themselves.
 func (r *run) state(ctx context.Context) (string, error) {
 	var b strings.Builder
-	for _, id := range r.ids["session"] {
+	for _, id := range r.made {
 		for range settleAttempts {
 			var view struct {
 				Status  string

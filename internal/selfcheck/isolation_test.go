@@ -174,7 +174,7 @@ func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list := []map[string]any{}
 		for id, owner := range l.sessions {
 			if owner == of {
-				list = append(list, map[string]any{"session_id": id})
+				list = append(list, map[string]any{"session_id": id, "input": "an id that was sent: session-owner-0"})
 			}
 		}
 		answer(http.StatusOK, map[string]any{"sessions": list, "next_cursor": of})
@@ -248,7 +248,8 @@ func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The suite finds ids and names that leak from wherever a request has them, and lists that leak by a cursor; it finds nothing where nothing leaks.
+// The suite finds ids and names that leak from wherever a request has them, and lists that leak by a cursor; it finds nothing where nothing leaks,
+// although the other tenant's own sessions quote ids of the owner.
 func TestIsolation_FindsLeaks(t *testing.T) {
 	t.Parallel()
 	for leak, want := range map[string]string{
