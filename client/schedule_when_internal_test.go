@@ -50,7 +50,9 @@ func TestCalendars_AreWrittenAsCronLines(t *testing.T) {
 		require.Equal(t, want, cronLine(c))
 		require.NoError(t, Timetable{Cron: []string{want}}.Check())
 	}
-	require.NoError(t, Timetable{Cron: []string{"@daily"}}.Check())
+	for _, line := range []string{"@daily", "0 0 29 2 *", "0 0 31 */2 *", "0 0 31 2-3 *", "0 0 30/1 2,jan *", "0 0 L 2 *", "0 0 * 2 *"} {
+		require.NoError(t, Timetable{Cron: []string{line}}.Check(), line)
+	}
 }
 
 func TestTimetable_RoundTrips(t *testing.T) {

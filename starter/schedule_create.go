@@ -64,6 +64,9 @@ A cron line has five fields: minute, hour, day of month, month, day of week. --c
 					return err
 				}
 				created, err := e.CreateSchedule(cmd.Context(), o)
+				if err == nil && len(created.Next) == 0 {
+					a.say("%s none of the schedule's times is to come, so it never starts anything", a.err.yellow("warning:"))
+				}
 				return a.changed(created, "created", flagged(err))
 			})
 		},

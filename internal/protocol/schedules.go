@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -173,10 +175,69 @@ func checkCron(line string) error {
 	case strings.HasPrefix(fields, "@"):
 		return nil
 	}
-	if n := len(strings.Fields(fields)); n < 5 || n > 7 {
+	parts := strings.Fields(fields)
+	if n := len(parts); n < 5 || n > 7 {
 		return wrong(CronHint)
 	}
+	if len(parts) == 7 { // seconds come first
+		parts = parts[1:]
+	}
+	if days, months := cronNumbers(parts[2], 31, nil), cronNumbers(parts[3], 12, monthNames); neverComes(days, months) {
+		return jig.Errorf(jig.CodeInvalidInput, "%q never starts anything: its months do not have these days", line).WithField("cron").
+			WithHint("the third field is the day of the month, the fourth the month")
+	}
 	return nil
+}
+
+var monthNames = strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")
+
+// cronNumbers returns the numbers from 1 to most that a field of a cron line names; nil if the field is not understood.
+func cronNumbers(field string, most int, names []string) []int {
+	number := func(text string) int {
+		if i := slices.Index(names, strings.ToLower(text)); i >= 0 {
+			return i + 1
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	var all []int
+	for part := range strings.SplitSeq(field, ",") {
+		span, step, stepped := strings.Cut(part, "/")
+		from, to, ranged := strings.Cut(span, "-")
+		first, last, by := number(from), number(to), 1
+		switch {
+		case span == "*":
+			first, last = 1, most
+		case !ranged && stepped:
+			last = most
+		case !ranged:
+			last = first
+		}
+		if stepped {
+			by = number(step)
+		}
+		if first < 1 || last < first || last > most || by < 1 {
+			return nil
+		}
+		for n := first; n <= last; n += by {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// neverComes reports whether none of the months has any of the days. It returns false if one of the lists is empty.
+func neverComes(days, months []int) bool {
+	if len(days) == 0 || len(months) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(months, func(month int) bool {
+		const leapYear = 2024
+		return slices.Min(days) <= time.Date(leapYear, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	})
 }
 
 // CronHint says how a cron line is written.

@@ -29,14 +29,14 @@ const maxListed = 100
 type listIn struct {
 	Kind   string `json:"kind,omitempty"   jsonschema:"only documents of this kind, e.g. agent, composition, policy or tenant" maxLength:"32"`
 	Name   string `json:"name,omitempty"   jsonschema:"with kind: the stored versions of this document instead, the latest first" maxLength:"512"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"next of the page before, with the same kind" maxLength:"600"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the page before, with the same kind" maxLength:"600"`
 }
 
 // List is the output of catalog.list.
 type List struct {
 	Documents []protocol.DocumentState `json:"documents"`
 	// Next is the cursor of the next page; empty at the end.
-	Next string `json:"next,omitempty"`
+	Next string `json:"next_cursor,omitempty"`
 }
 
 // Summary implements tools.Summarizer.
@@ -63,7 +63,7 @@ func (o Options) list(ctx context.Context, inv jig.Invocation, in listIn) (List,
 	if in.Cursor != "" {
 		var ok bool
 		if after.Kind, after.Name, ok = strings.Cut(in.Cursor, "/"); !ok {
-			return List{}, jig.Errorf(jig.CodeInvalidInput, "%q is not a cursor", jig.Cut(in.Cursor, 40)).WithField("/cursor").WithHint("give next of the page before")
+			return List{}, jig.Errorf(jig.CodeInvalidInput, "%q is not a cursor", jig.Cut(in.Cursor, 40)).WithField("/cursor").WithHint("give next_cursor of the page before")
 		}
 	}
 	found, err := o.Store.SeenDocuments(ctx, inv.Tenant, kind, after, maxListed+1)
