@@ -203,7 +203,7 @@ var (
 	// saysOutput matches verbs whose object is what the tool returns.
 	saysOutput = regexp.MustCompile(`(?i)\b(?:calculates?|checks?|compares?|computes?|converts?|counts?|describes?|downloads?|estimates?|explains?|extracts?|fetch(?:es)?|` +
 		`finds?|gets?|identif(?:y|ies)|lists?|loads?|looks? up|measures?|ranks?|reads?|rates?|recommends?|reports?|responds?|retrieves?|says?|scores?|search(?:es)?|shows?|` +
-		`suggests?|summari[sz]es?|tells?|translates?|verif(?:y|ies))\b`)
+		`suggests?|summari[sz]es?|sums? up|tells?|translates?|verif(?:y|ies))\b`)
 	saysLimit = regexp.MustCompile(`(?i)\b(?:not|never|only|instead|unless|except|rather|avoid|cannot|nothing|no longer|must)\b|n't\b`)
 )
 
