@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -224,6 +226,7 @@ func (r *run) compare(ctx context.Context, op *Operation, p place, id string, re
 		if err == nil {
 			err = r.undo(ctx, op, request, got)
 		}
+		got = got.withoutSuggestions(r.others)
 		if p.in != "path" || op.Record == "call" { // an operation that only reads something in its path has no reason to repeat it
 			for _, id := range sent {
 				got = got.without(id)
@@ -303,6 +306,25 @@ func (r *run) secretIn(got answer) string {
 		}
 	}
 	return ""
+}
+
+// suggestion matches a hint that suggests names.
+var suggestion = regexp.MustCompile(`,"hint":"did you mean ((?:[^"\\]|\\.)*)\?"`)
+
+// withoutSuggestions returns a response without a hint that suggests only names that the other tenant has itself: which of them are near depends on
+// the name that was asked for.
+func (a answer) withoutSuggestions(own things) answer {
+	a.body = suggestion.ReplaceAllFunc(a.body, func(hint []byte) []byte {
+		names := string(suggestion.FindSubmatch(hint)[1])
+		for name := range strings.SplitSeq(strings.ReplaceAll(names, " or ", ", "), ", ") {
+			name = strings.Trim(name, `\"`)
+			if !slices.ContainsFunc(slices.Collect(maps.Values(own)), func(list []string) bool { return slices.Contains(list, name) }) {
+				return hint
+			}
+		}
+		return nil
+	})
+	return a
 }
 
 // without returns a response with the id of the request replaced, because a response may repeat it, also with JSON escapes.

@@ -136,6 +136,8 @@ func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch own := tenant == "owner"; {
 	case r.URL.Path == "/v1/tools/"+ownTool && (own || l.leak == "tool"):
 		answer(http.StatusOK, map[string]any{"name": ownTool})
+	case r.URL.Path == "/v1/tools/"+ownTool: // similar names are suggested
+		answer(http.StatusNotFound, map[string]any{"code": "NOT_FOUND", "hint": "did you mean " + map[bool]string{true: ownAgent, false: "agent-of-other"}[l.leak == "suggestion"] + "?"})
 	case r.URL.Path == "/v1/types":
 		answer(http.StatusOK, map[string]any{"types": []map[string]any{{"name": "type_of_the_" + tenant}}})
 	case r.URL.Path == "/v1/types/"+ownType && own:
@@ -244,7 +246,7 @@ func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		clear(l.planned)
 		answer(http.StatusOK, nil)
 	default:
-		answer(http.StatusNotFound, nil)
+		answer(http.StatusNotFound, map[string]any{"code": "NOT_FOUND"})
 	}
 }
 
@@ -261,6 +263,7 @@ func TestIsolation_FindsLeaks(t *testing.T) {
 		"result":      "change-entity: entity " + ownEntity + " of another tenant is not answered like an unknown one",
 		"decisions":   "decide-several: session session-owner-0 of another tenant is not answered like an unknown one",
 		"tool":        "get-tool: tool " + ownTool + " of another tenant is not answered like an unknown one",
+		"suggestion":  "get-tool: tool " + ownTool + " of another tenant is not answered like an unknown one",
 		"type":        "list-entities: the answer about a foreign entity_type has " + ownEntity + " of the owner",
 		"entity":      "change-entity: entity " + ownEntity + " of another tenant is not answered like an unknown one",
 		"replaces":    "register-documents: agent " + ownAgent + " of another tenant is not answered like an unknown one",
