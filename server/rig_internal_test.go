@@ -161,7 +161,7 @@ func (r *rig) document(t *testing.T, tenant string) {
 		spec.KindThinTool:    "name: " + tool + ".note\ncreates: {type: note}\n",
 		spec.KindSkill:       `{"kind": "skill", "name": "` + name + `", "description": "Does nothing.", "instructions": "Do nothing."}`,
 		spec.KindPolicy:      "name: " + name + "\nrules: [{name: none, when: 'false', verdict: deny}]\n",
-		spec.KindTenant:      "name: " + tenant + "\n",
+		spec.KindTenant:      "name: " + tenant + "\npeople: [{id: ana, permissions: ['*']}]\n",
 		spec.KindBudget:      "name: " + name + "\nlimits: [{name: all, level: tenant, tokens: 1000000}]\n",
 		spec.KindRateLimit:   "name: " + name + "\nlimits: [{name: all, tools: [todo.write], concurrency: 1000}]\n",
 		spec.KindEntityType:  "name: " + tool + "\nfields: [{name: n, type: number}]\n",
