@@ -130,7 +130,8 @@ const (
 const tokensKept = time.Hour
 
 // Sweep closes sessions whose workflow was terminated or timed out, and their approvals. It tells workflows about calls that were settled
-// late by workers that died since, deletes used tokens that expired long ago, and releases what dead workers reserved in budgets. A failure does not stop the remaining work; all errors
+// late by workers that died since, deletes used tokens that expired long ago, releases what dead workers reserved in budgets, and sums up the usage of
+// days that are over. A failure does not stop the remaining work; all errors
 // are joined and returned.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	stop := heartbeat(ctx)
@@ -140,7 +141,8 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	_, tokens := a.Store.ForgetTokens(ctx, tokensKept)
 	_, budgets := a.Store.ReleaseBudgets(ctx, sweptRows)
 	_, rates := a.Store.ForgetRates(ctx, sweptRows)
-	return swept, temporalError(errors.Join(unclosed, unnotified, tokens, budgets, rates))
+	_, usage := a.Store.SumUsage(ctx, sweptRows)
+	return swept, temporalError(errors.Join(unclosed, unnotified, tokens, budgets, rates, usage))
 }
 
 // notifyAgainAfter is how long the sweeper waits after the latest attempt to tell a workflow about a settled call. By then the process that

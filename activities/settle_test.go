@@ -64,9 +64,9 @@ func TestNext_EndsOrContinuesThePass(t *testing.T) {
 // ended is a store of sessions whose workflows have ended. Some of them cannot be closed.
 type ended struct {
 	activities.Store
-	broken map[string]*jig.Error
-	closed []string
-	forgot int
+	broken         map[string]*jig.Error
+	closed         []string
+	forgot, summed int
 	// deaf is a workflow that cannot be signaled. told are the calls whose workflows have been told.
 	deaf          string
 	signals, told []string
@@ -92,6 +92,11 @@ func (e *ended) ForgetTokens(context.Context, time.Duration) (int64, error) {
 func (e *ended) ReleaseBudgets(context.Context, int) (int64, error) { return 0, nil }
 
 func (e *ended) ForgetRates(context.Context, int) (int64, error) { return 0, nil }
+
+func (e *ended) SumUsage(context.Context, int) (int64, error) {
+	e.summed++
+	return 0, nil
+}
 
 func (e *ended) TakeSettled(context.Context, time.Duration, int) ([]jig.Call, error) {
 	return []jig.Call{
@@ -127,7 +132,7 @@ func TestSweep_ContinuesAfterAFailure(t *testing.T) {
 		_, err := a.Sweep(t.Context())
 		require.Equal(t, code, activities.ErrorFrom(err).Code)
 		require.Equal(t, closed, e.closed)
-		require.Equal(t, 1, e.forgot)
+		require.Equal(t, []int{1, 1}, []int{e.forgot, e.summed})
 	}
 }
 

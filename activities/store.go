@@ -219,5 +219,6 @@ type sweepStore interface {
 	Rechecked(ctx context.Context, tenant string, due time.Time) error
 	ToldSettled(ctx context.Context, tenant, id, callID string) error
 	ReleaseBudgets(ctx context.Context, limit int) (int64, error)
+	SumUsage(ctx context.Context, limit int) (int64, error)
 	ForgetRates(ctx context.Context, limit int) (int64, error)
 }

@@ -167,11 +167,20 @@ type Used struct {
 	Spent, Held Amount
 }
 
-// Fits reports whether a claim fits into its account as it is.
-func (c Claim) Fits(u Used) bool {
-	total := u.Spent.Plus(u.Held).Plus(c.Reserved)
-	return (c.Limits.Tokens == 0 || c.Reserved.Tokens == 0 || total.Tokens <= c.Limits.Tokens) &&
-		(c.Limits.Cost == 0 || c.Reserved.Cost == 0 || total.Cost <= c.Limits.Cost)
+// Bound returns the limits that apply to a claim: those that are set, for what it reserves, unless a person allowed the call to exceed them. A zero
+// member is no bound.
+func (c Claim) Bound(allowed []Account) Amount {
+	bound := c.Limits
+	if c.Reserved.Tokens == 0 {
+		bound.Tokens = 0
+	}
+	if c.Reserved.Cost == 0 {
+		bound.Cost = 0
+	}
+	if covers(allowed, c.Account) {
+		bound = Amount{}
+	}
+	return bound
 }
 
 // Exhausted is a claim that does not fit, with the state of its account.
@@ -185,7 +194,8 @@ type Exhausted struct {
 func Decide(claims []Claim, used []Used, allowed []Account) []Exhausted {
 	var list []Exhausted
 	for i, c := range claims {
-		if !c.Fits(used[i]) && !covers(allowed, c.Account) {
+		bound, total := c.Bound(allowed), used[i].Spent.Plus(used[i].Held).Plus(c.Reserved)
+		if bound.Tokens > 0 && total.Tokens > bound.Tokens || bound.Cost > 0 && total.Cost > bound.Cost {
 			list = append(list, Exhausted{c, used[i]})
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/protocol"
@@ -56,64 +58,83 @@ func (db *DB) ReserveBudget(ctx context.Context, r budget.Request) (exhausted []
 	if err != nil {
 		return nil, err
 	}
-	err = db.transact(ctx, r.Tenant, func(t *tx) error {
-		before, used, err := t.lockBudget(ctx, r.Reservation)
-		if err != nil {
+	for range tries {
+		var before lockedReservation
+		exceeded := false
+		err = db.transact(ctx, r.Tenant, func(t *tx) (err error) {
+			if before, err = t.lockReservation(ctx, r.Reservation); err != nil {
+				return err
+			}
+			t.queue("BudgetReservationPut", r.Tenant, r.SessionID, r.Key, r.Attempt, reservationReserved, claims, before.Asked, nil, r.Seconds)
+			changes := newCounterChanges()
+			for _, c := range r.Claims {
+				changes.reserve(c, before.allowed())
+			}
+			changes.release(before.held())
+			t.count(changes)
+			l := &log{}
+			for _, e := range r.Events {
+				l.add(e)
+			}
+			t.observeExhausted(r.Events)
+			err = t.finish(ctx, l, r.SessionID)
+			exceeded = state(err) == stateBudgetExceeded
 			return err
+		})
+		if !exceeded {
+			return nil, err
 		}
-		var asked []budget.Account
-		if before.free {
-			asked = before.Asked
+		var used map[budget.Account]budget.Used
+		if err := db.once(ctx, r.Tenant, func(t *tx) { t.counters(r.Claims, &used) }); err != nil {
+			return nil, err
 		}
-		held := before.held()
-		if exhausted = budget.Decide(r.Claims, accounts(r.Claims, used, held), asked); len(exhausted) > 0 {
-			return nil
+		if exhausted = budget.Decide(r.Claims, accounts(r.Claims, used, before.held()), before.allowed()); len(exhausted) > 0 {
+			return exhausted, nil
 		}
-		changes := newCounterChanges()
-		for _, c := range r.Claims {
-			changes.add(c.Account, budget.Amount{}, c.Reserved)
-		}
-		changes.release(held)
-		t.addToCounters(changes)
-		t.queue("BudgetReservationPut", r.Tenant, r.SessionID, r.Key, r.Attempt, reservationReserved, claims, before.Asked, nil, r.Seconds)
-		l := &log{}
-		for _, e := range r.Events {
-			l.add(e)
-		}
-		t.observeExhausted(r.Events)
-		return t.finish(ctx, l, r.SessionID)
-	})
-	return exhausted, err
+	}
+	return nil, jig.Errorf(jig.CodeUnavailable, "the budgets changed while they were read").WithHint("try again")
 }
 
-// lockBudget locks the row of a reservation, and then the counters of its claims in their order. It makes rows that do not exist yet.
-func (t *tx) lockBudget(ctx context.Context, r budget.Reservation) (before lockedReservation, used map[budget.Account]budget.Used, err error) {
+// lockReservation locks the row of a reservation, which it makes if it does not exist.
+func (t *tx) lockReservation(ctx context.Context, r budget.Reservation) (lockedReservation, error) {
 	var row *reservationRow
 	var free *bool
-	var counters []counterRow
-	changes := newCounterChanges()
-	for _, c := range r.Claims {
-		changes.add(c.Account, budget.Amount{}, budget.Amount{})
-	}
 	t.queue("BudgetReservationEnsure", t.tenant, r.SessionID, r.Key)
 	first(t.queue("BudgetReservationLock", t.tenant, r.SessionID, r.Key), &row)
 	value(t.queue("BudgetSessionFree", t.tenant, r.SessionID), &free)
-	t.queue("BudgetCountersEnsure", t.tenant, changes.budgets, changes.limits, changes.scopes, changes.periods)
-	list(t.queue("BudgetCountersLock", t.tenant, changes.budgets, changes.limits, changes.scopes, changes.periods), &counters)
-	if err := t.flush(ctx); state(err) == stateForeignKeyViolation {
-		return before, nil, noSession(r.SessionID)
-	} else if err != nil {
-		return before, nil, err
+	err := t.flush(ctx)
+	switch {
+	case state(err) == stateForeignKeyViolation, err == nil && (row == nil || free == nil):
+		return lockedReservation{}, noSession(r.SessionID)
+	case err != nil:
+		return lockedReservation{}, err
 	}
-	if row == nil || free == nil {
-		return before, nil, noSession(r.SessionID)
+	return lockedReservation{*row, *free}, nil
+}
+
+// counters reads the state of the accounts of claims.
+func (t *tx) counters(claims []budget.Claim, used *map[budget.Account]budget.Used) {
+	*used = map[budget.Account]budget.Used{}
+	changes := newCounterChanges()
+	for _, c := range claims {
+		changes.add(c.Account, budget.Amount{}, budget.Amount{})
 	}
-	before = lockedReservation{*row, *free}
-	used = map[budget.Account]budget.Used{}
-	for _, c := range counters {
-		used[c.used().Account] = c.used()
+	t.queue("BudgetCountersOf", t.tenant, changes.budgets, changes.limits, changes.scopes, changes.periods).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByNameLax[counterRow])
+		for _, c := range all {
+			(*used)[c.used().Account] = c.used()
+		}
+		return err //nolint:wrapcheck // translated by retried
+	})
+}
+
+// allowed returns the limits that a person allowed the call to exceed.
+func (r *lockedReservation) allowed() []budget.Account {
+	var asked []budget.Account
+	if r.free {
+		asked = r.Asked
 	}
-	return before, used, nil
+	return asked
 }
 
 // held returns the claims that the reservation holds.
@@ -148,7 +169,7 @@ func (db *DB) RefuseBudget(ctx context.Context, r budget.Refusal) error {
 		return err
 	}
 	return db.transact(ctx, r.Tenant, func(t *tx) error {
-		before, _, err := t.lockBudget(ctx, budget.Reservation{Tenant: r.Tenant, SessionID: r.SessionID, Key: r.Key})
+		before, err := t.lockReservation(ctx, budget.Reservation{Tenant: r.Tenant, SessionID: r.SessionID, Key: r.Key})
 		if err != nil {
 			return err
 		}
@@ -161,7 +182,7 @@ func (db *DB) RefuseBudget(ctx context.Context, r budget.Refusal) error {
 		}
 		changes := newCounterChanges()
 		changes.release(before.held())
-		t.addToCounters(changes)
+		t.count(changes)
 		t.queue("BudgetReservationPut", r.Tenant, r.SessionID, r.Key, "", next, []byte("[]"), asked, r.Call, 0)
 		l := &log{}
 		for _, e := range r.Events {
@@ -189,7 +210,7 @@ func (db *DB) SettleBudget(ctx context.Context, s budget.Settlement) error {
 		if len(s.Claims) == 0 {
 			return t.commit(ctx)
 		}
-		before, _, err := t.lockBudget(ctx, s.Reservation)
+		before, err := t.lockReservation(ctx, s.Reservation)
 		if err != nil {
 			return err
 		}
@@ -204,7 +225,7 @@ func (db *DB) SettleBudget(ctx context.Context, s budget.Settlement) error {
 			changes.release(s.Claims)
 			t.queue("BudgetReservationPut", s.Tenant, s.SessionID, s.Key, s.Attempt, reservationSettled, before.Claims, before.Asked, nil, 0)
 		}
-		t.addToCounters(changes)
+		t.count(changes)
 		return t.commit(ctx)
 	})
 }
@@ -218,18 +239,10 @@ func (db *DB) WaitingForBudget(ctx context.Context, tenant, session string) ([]b
 // the pause was lifted.
 func (db *DB) ResumeBudget(ctx context.Context, tenant, session string, claims []budget.Claim) (lifted bool, err error) {
 	err = db.transact(ctx, tenant, func(t *tx) error {
-		var counters []counterRow
-		changes := newCounterChanges()
-		for _, c := range claims {
-			changes.add(c.Account, budget.Amount{}, budget.Amount{})
-		}
-		list(t.queue("BudgetCountersLock", tenant, changes.budgets, changes.limits, changes.scopes, changes.periods), &counters)
+		var used map[budget.Account]budget.Used
+		t.counters(claims, &used)
 		if err := t.flush(ctx); err != nil {
 			return err
-		}
-		used := map[budget.Account]budget.Used{}
-		for _, c := range counters {
-			used[c.used().Account] = c.used()
 		}
 		if len(budget.Decide(claims, accounts(claims, used, nil), nil)) > 0 {
 			return nil
@@ -259,16 +272,19 @@ type counterChanges struct {
 	at                                             map[budget.Account]int
 	budgets, limits, scopes, periods               []string
 	spentTokens, spentCosts, heldTokens, heldCosts []int64
+	// maxTokens and maxCosts are what may not be exceeded by the change; 0 if anything may.
+	maxTokens, maxCosts []int64
 }
 
 func newCounterChanges() *counterChanges {
 	return &counterChanges{
 		at: map[budget.Account]int{}, budgets: []string{}, limits: []string{}, scopes: []string{}, periods: []string{},
-		spentTokens: []int64{}, spentCosts: []int64{}, heldTokens: []int64{}, heldCosts: []int64{},
+		spentTokens: []int64{}, spentCosts: []int64{}, heldTokens: []int64{}, heldCosts: []int64{}, maxTokens: []int64{}, maxCosts: []int64{},
 	}
 }
 
-func (c *counterChanges) add(a budget.Account, spent, held budget.Amount) {
+// add adds to an account, and returns its place.
+func (c *counterChanges) add(a budget.Account, spent, held budget.Amount) int {
 	i, ok := c.at[a]
 	if !ok {
 		i = len(c.budgets)
@@ -277,11 +293,21 @@ func (c *counterChanges) add(a budget.Account, spent, held budget.Amount) {
 		c.scopes, c.periods = append(c.scopes, a.Scope), append(c.periods, a.Period)
 		c.spentTokens, c.spentCosts = append(c.spentTokens, 0), append(c.spentCosts, 0)
 		c.heldTokens, c.heldCosts = append(c.heldTokens, 0), append(c.heldCosts, 0)
+		c.maxTokens, c.maxCosts = append(c.maxTokens, 0), append(c.maxCosts, 0)
 	}
 	c.spentTokens[i] += spent.Tokens
 	c.spentCosts[i] += int64(spent.Cost)
 	c.heldTokens[i] += held.Tokens
 	c.heldCosts[i] += int64(held.Cost)
+	return i
+}
+
+// reserve takes a claim, within its limits unless a person allowed the call to exceed them. A claim of nothing fits also into an account that is
+// overdrawn.
+func (c *counterChanges) reserve(claim budget.Claim, allowed []budget.Account) {
+	i := c.add(claim.Account, budget.Amount{}, claim.Reserved)
+	bound := claim.Bound(allowed)
+	c.maxTokens[i], c.maxCosts[i] = bound.Tokens, int64(bound.Cost)
 }
 
 // release takes back what claims hold.
@@ -291,9 +317,10 @@ func (c *counterChanges) release(claims []budget.Claim) {
 	}
 }
 
-func (t *tx) addToCounters(c *counterChanges) {
+// count queues changes of counters. Nothing that waits may follow before the commit, because all sessions of a tenant share some counters.
+func (t *tx) count(c *counterChanges) {
 	if len(c.budgets) > 0 {
-		t.queue("BudgetCountersAdd", t.tenant, c.budgets, c.limits, c.scopes, c.periods, c.spentTokens, c.spentCosts, c.heldTokens, c.heldCosts)
+		t.queue("BudgetCount", c.budgets, c.limits, c.scopes, c.periods, c.spentTokens, c.spentCosts, c.heldTokens, c.heldCosts, c.maxTokens, c.maxCosts)
 	}
 }
 
@@ -307,7 +334,8 @@ type usageRow struct {
 	Cost budget.Money
 }
 
-// Usage returns what a tenant's sessions used, grouped and filtered as requested; at most 500 rows.
+// Usage returns what a tenant's sessions used, grouped and filtered as requested; at most 500 rows. Whole days that have been summed up are read
+// as sums, the rest row by row.
 func (db *DB) Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.UsageRow, error) {
 	var rows []usageRow
 	until := r.Until
@@ -318,8 +346,13 @@ func (db *DB) Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.Us
 	if by == nil {
 		by = []string{}
 	}
-	err := db.once(ctx, r.Tenant, func(t *tx) {
-		list(t.queue("UsageGrouped", r.Tenant, r.Since, until, by, text(r.Agent), text(r.Model), text(r.Tool), text(r.SessionID), maxUsage), &rows)
+	summed, err := ask(ctx, db, r.Tenant, value[time.Time], "UsageSummed", r.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	from, to := summedDays(r, until, orZero(summed))
+	err = db.once(ctx, r.Tenant, func(t *tx) {
+		list(t.queue("UsageGrouped", r.Tenant, r.Since, until, by, text(r.Agent), text(r.Model), text(r.Tool), text(r.SessionID), maxUsage, from, to), &rows)
 	})
 	usage := make([]protocol.UsageRow, len(rows))
 	for i, u := range rows {
@@ -327,6 +360,27 @@ func (db *DB) Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.Us
 		usage[i].Cost = json.Number(u.Cost.String())
 	}
 	return usage, err
+}
+
+// summedDays returns the whole days of a report that have been summed up, when all days before summed are. There are none in a report of one session.
+func summedDays(r protocol.UsageRequest, until, summed time.Time) (from, to time.Time) {
+	const day = 24 * time.Hour
+	if from = r.Since.Truncate(day); from.Before(r.Since) {
+		from = from.Add(day)
+	}
+	if to = until.Truncate(day); summed.Before(to) {
+		to = summed
+	}
+	if r.SessionID != "" || !from.Before(to) {
+		return r.Since, r.Since
+	}
+	return from, to
+}
+
+// SumUsage sums up the usage of days that are over, of up to limit tenants and up to a week each. It returns how many tenants it worked on.
+func (db *DB) SumUsage(ctx context.Context, limit int) (int64, error) {
+	worked, err := ask(ctx, db, "", value[int64], "UsageSum", limit)
+	return orZero(worked), err
 }
 
 // maxCounters is the maximum number of counters of budgets that are listed.

@@ -16,9 +16,11 @@ import (
 
 // SQLSTATE codes that the store handles.
 const (
-	stateUniqueViolation      = "23505"
-	stateNotNullViolation     = "23502"
-	stateForeignKeyViolation  = "23503"
+	stateUniqueViolation     = "23505"
+	stateNotNullViolation    = "23502"
+	stateForeignKeyViolation = "23503"
+	// stateBudgetExceeded is raised by jig_count.
+	stateBudgetExceeded       = "JGB01"
 	stateSerializationFailure = "40001"
 	stateDeadlock             = "40P01"
 	stateLockNotAvailable     = "55P03"

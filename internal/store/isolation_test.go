@@ -305,6 +305,7 @@ func TestRowLevelSecurity_BindsTheRole(t *testing.T) {
 		"delete from budget_counters":                                                 "42501",
 		"delete from rate_calls":                                                      "42501",
 		"update usage_records set cost = 0":                                           "42501",
+		"insert into usage_days (tenant_id) values ('x')":                             "42501",
 		"update used_tokens set token = 'another'":                                    "42501",
 		"delete from settled_calls":                                                   "42501",
 		"update settled_calls set told_at = now()":                                    "42501",

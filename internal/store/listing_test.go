@@ -149,28 +149,6 @@ func TestListPending_UsesItsIndex(t *testing.T) {
 	})
 }
 
-// Listing the sessions of a reason reads only the index made for it.
-func TestListSessions_OfAReasonUsesItsIndex(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	list, err := store.Queries()
-	require.NoError(t, err)
-	direct(t, storetest.URL(t), w.tenant, func(tx pgx.Tx) {
-		for _, setting := range []string{"plan_cache_mode = force_custom_plan", "enable_seqscan = off", "enable_sort = off"} {
-			_, err := tx.Exec(t.Context(), "set local "+setting)
-			require.NoError(t, err)
-		}
-		_, err := tx.Prepare(t.Context(), "listed", list["SessionsListed"])
-		require.NoError(t, err)
-		rows, err := tx.Query(t.Context(), "explain execute listed ('"+w.tenant+"', now(), '', '-infinity', '{completed}', '', '', '', false, 51, 'partial')",
-			pgx.QueryExecModeSimpleProtocol)
-		require.NoError(t, err)
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
-		require.Contains(t, strings.Join(plan, "\n"), "Index Scan Backward using sessions_reason")
-	})
-}
-
 // Statements whose filters are optional are planned for the filters that are given, because a generic plan cannot use the index of any.
 func TestQueries_WithOptionalFiltersAreNotPlannedGenerically(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			"grant select, insert on used_tokens, settled_calls, usage_records, signed_decisions" + to,
 			"grant select, insert, update on budget_counters, budget_reservations, rate_buckets, rate_calls" + to,
 			"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
-			"grant select on audit, audit_heads, installation, retired_sessions, server_keys" + to,
+			"grant select on usage_days, usage_summed, audit, audit_heads, installation, retired_sessions, server_keys" + to,
 			"grant update (size) on artifacts" + to,
 			"grant update (current, bundle, untrusted) on documents" + to,
 			"grant select on " + versionTable + to,
@@ -194,7 +194,8 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 				"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
 				"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), " +
 				"jig_sessions_open(), jig_deliveries_pending(), jig_budgets_used(text, integer), " +
-				"jig_release_reservations(integer), jig_forget_rates(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text), " +
+				"jig_release_reservations(integer), jig_sum_usage(integer), jig_usage(text, timestamptz, timestamptz), " +
+				"jig_count(text[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]), jig_forget_rates(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text), " +
 				"jig_key_lineage(text, text)" + to,
 		}
 	})
@@ -246,7 +247,7 @@ func GrantServer(ctx context.Context, ownerURL, role string) error {
 	return grantAs(ctx, db, config, role, func(to string) []string {
 		return []string{
 			"grant select on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, " +
-				"documents, frames, grants, pauses, bundles, usage_records, rate_calls, entities, entity_tasks" + to,
+				"documents, frames, grants, pauses, bundles, usage_records, usage_days, usage_summed, rate_calls, entities, entity_tasks" + to,
 			"grant select on installation, " + versionTable + to,
 			"grant select, insert on credentials" + to,
 			"grant update (hash, revoked_at, revoked_by, created_by, maker, made_with_kind, made_with_id, persons) on credentials" + to,
@@ -254,7 +255,7 @@ func GrantServer(ctx context.Context, ownerURL, role string) error {
 			"grant update (count, last_at) on credential_events" + to,
 			"grant select, insert on server_keys" + to,
 			"grant update (revoked_at) on server_keys" + to,
-			"grant execute on function jig_last_seqs(text[], text[]), jig_key_lineage(text, text), jig_credential(text, bytea, interval), " +
+			"grant execute on function jig_usage(text, timestamptz, timestamptz), jig_last_seqs(text[], text[]), jig_key_lineage(text, text), jig_credential(text, bytea, interval), " +
 				"jig_credentials_valid(text[], interval), jig_ended_credential(text, bytea, interval), " +
 				"jig_forget_credentials(interval), jig_forget_credential_events()" + to,
 		}

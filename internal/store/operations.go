@@ -24,6 +24,7 @@ var exports = [...]struct{ query, name string }{
 	{"ExportBudgetCounters", "budget_counter"},
 	{"ExportBudgetReservations", "budget_reservation"},
 	{"ExportUsageRecords", "usage_record"},
+	{"ExportUsageDays", "usage_day"},
 	{"ExportRateBuckets", "rate_bucket"},
 	{"ExportRateCalls", "rate_call"},
 	{"ExportCalls", "call"},

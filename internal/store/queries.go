@@ -32,6 +32,10 @@ type queries map[string]string
 // filters need that: which index helps depends on the filters that are given. All other statements have one generic plan, see [tune].
 const customPlan = "-- plan: custom\n"
 
+// orderedPlan marks, as another such line, a statement that reads the first rows of a list. PostgreSQL must read them in the order of an index: it
+// would rather collect all rows and sort them if it underestimates how many there are, or if the table is small.
+const orderedPlan = "-- plan: ordered\n"
+
 // loadQueries reads every embedded file. A statement begins with a line "-- name: TheName". "{{the_name}}" in a statement is replaced by
 // the fragment that begins with the line "-- fragment: the_name".
 func loadQueries() (queries, error) {

@@ -137,6 +137,9 @@ func (t *tx) queue(name string, args ...any) *pgx.QueuedQuery {
 	if strings.Contains(text, customPlan) {
 		t.batch.Queue("set local plan_cache_mode = force_custom_plan")
 	}
+	if strings.Contains(text, orderedPlan) {
+		t.batch.Queue("select set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)")
+	}
 	return t.batch.Queue(text, args...)
 }
 

@@ -46,13 +46,21 @@ create table sessions (
     created_at      timestamptz not null default now(),
     updated_at      timestamptz not null default now(),
     swept_at        timestamptz, -- when jig_live_sessions last returned the session
+    -- For the indexes of lists. A name is shortened, because an index entry has a maximum size and users choose these names.
+    topmost          boolean generated always as (parent_id = '') stored,
+    listed_requester text generated always as (left(coalesce(principal ->> 'id', ''), 200)) stored,
     primary key (tenant_id, session_id),
     constraint sessions_parent_is_named check ((parent_id = '') = (parent_call = ''))
 ) with (fillfactor = 60);
 create index sessions_live on sessions (tenant_id, session_id) where status in ('working', 'input_required');
 create index sessions_id on sessions (session_id); -- for jig_value_elsewhere
-create index sessions_newest on sessions (tenant_id, created_at, session_id);
-create index sessions_reason on sessions (tenant_id, reason, created_at, session_id) where reason <> '';
+-- For lists, see the query SessionsListed: one for each filter and for the pair of agent and principal. A page reads each status by itself,
+-- and sessions that others started apart from those that nobody did, so that it never reads sessions that it does not show.
+create index sessions_listed on sessions (tenant_id, topmost, status, created_at, session_id);
+create index sessions_agent on sessions (tenant_id, topmost, status, agent_name, created_at, session_id);
+create index sessions_requester on sessions (tenant_id, topmost, status, listed_requester, created_at, session_id);
+create index sessions_agent_requester on sessions (tenant_id, topmost, status, agent_name, listed_requester, created_at, session_id);
+create index sessions_reason on sessions (tenant_id, topmost, status, reason, created_at, session_id) where reason <> '';
 create index sessions_children on sessions (tenant_id, parent_id, created_at, session_id) where parent_id <> '';
 select jig_isolate('sessions');
 -- Only the owner sees the sessions of all tenants, and only in functions that set jig.sweep.
@@ -96,6 +104,7 @@ create table turns (
     foreign key (tenant_id, session_id) references sessions on delete cascade,
     check ((body is null) <> (artifact is null))
 );
+create index turns_at on turns (tenant_id, created_at); -- for reports of usage
 alter table turns alter column body set storage external;
 select jig_isolate('turns');
 

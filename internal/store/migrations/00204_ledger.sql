@@ -71,6 +71,7 @@ alter table calls alter column result set storage external;
 create index calls_order on calls (tenant_id, session_id, frame, pass, ordinal, created_at, nth);
 create index calls_signature on calls (tenant_id, session_id, signature) where signature <> '';
 create index calls_open_of_frame on calls (tenant_id, session_id, open_frame, created_at, nth) where open_frame is not null;
+create index calls_started on calls (tenant_id, started_at) where started_at is not null; -- for reports of usage
 -- For finding what waits in the sessions that a session started. A session has few such calls, even a long one.
 create index calls_delegated on calls (tenant_id, session_id) where child <> '';
 select jig_isolate('calls');

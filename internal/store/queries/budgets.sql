@@ -15,28 +15,15 @@ update budget_reservations r set attempt = $4, state = $5, claims = $6, asked = 
     expires_at = clock_timestamp() + make_interval(secs => $9::integer), changed_at = clock_timestamp()
 where r.tenant_id = $1 and r.session_id = $2 and r.key = $3
 
--- name: BudgetCountersEnsure
-insert into budget_counters (tenant_id, budget, limit_name, scope, period)
-select $1, q.budget, q.limit_name, q.scope, q.period
-from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as q(budget, limit_name, scope, period)
-on conflict do nothing
-
--- name: BudgetCountersLock
--- Locks counters in the order in which every transaction locks them.
+-- name: BudgetCountersOf
 select c.budget, c.limit_name, c.scope, c.period, c.spent_tokens, c.spent_cost, c.held_tokens, c.held_cost
 from budget_counters c
 where c.tenant_id = $1 and (c.budget, c.limit_name, c.scope, c.period) in (
     select q.budget, q.limit_name, q.scope, q.period
     from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as q(budget, limit_name, scope, period))
-order by c.budget, c.limit_name, c.scope, c.period for no key update
 
--- name: BudgetCountersAdd
--- Adds to locked counters. Each counter occurs once.
-update budget_counters c set spent_tokens = c.spent_tokens + q.spent_tokens, spent_cost = c.spent_cost + q.spent_cost,
-    held_tokens = greatest(0, c.held_tokens + q.held_tokens), held_cost = greatest(0, c.held_cost + q.held_cost)
-from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
-    as q(budget, limit_name, scope, period, spent_tokens, spent_cost, held_tokens, held_cost)
-where c.tenant_id = $1 and c.budget = q.budget and c.limit_name = q.limit_name and c.scope = q.scope and c.period = q.period
+-- name: BudgetCount
+select jig_count($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 
 -- name: BudgetWaiting
 select r.key, r.call from budget_reservations r
@@ -79,32 +66,39 @@ select $1, $2, $3, $4, coalesce(c.tool, ''), $5, $6, $7, $8, $9, $10
 from sessions s left join calls c on c.tenant_id = $1 and c.session_id = $2 and c.call_id = $4
 where s.tenant_id = $1 and s.session_id = $2 and ($4 = '' or c.call_id is not null)
 
+-- name: UsageSummed
+select u.through::timestamp at time zone 'UTC' from usage_summed u where u.tenant_id = $1 and u.through > '-infinity'
+
 -- name: UsageGrouped
 -- plan: custom
 -- $4 lists what to group by: agent, model, tool, day. A column that is not listed is empty. $5 to $8 filter by agent, model, tool and session.
+-- The days between $10 and $11 have been summed up.
 with u as (
-    select t.session_id, t.created_at, t.model, '' as tool, 1 as requests, 0 as calls, t.tokens - t.output_tokens as input_tokens,
-        t.output_tokens, t.cache_read_tokens, t.cache_create_tokens, t.cost
-    from turns t where t.tenant_id = $1 and t.model <> '' and t.created_at >= $2 and t.created_at < $3
+    select s.agent_name as agent, u.model, u.tool, (u.at at time zone 'UTC')::date as day, u.requests, u.calls, u.input_tokens, u.output_tokens,
+        u.cache_read_tokens, u.cache_create_tokens, u.cost
+    from (values ($2::timestamptz, $10::timestamptz), ($11, $3)) as r(since, until)
+    cross join lateral jig_usage($1, r.since, r.until) u
+    join sessions s on s.tenant_id = $1 and s.session_id = u.session_id
+    where ($8 = '' or u.session_id = $8)
     union all
-    select r.session_id, r.created_at, r.model, r.tool, case when r.model = '' then 0 else 1 end, 0, r.input_tokens, r.output_tokens,
-        r.cache_read_tokens, r.cache_create_tokens, r.cost
-    from usage_records r where r.tenant_id = $1 and r.created_at >= $2 and r.created_at < $3
-    union all
-    select c.session_id, c.started_at, '', c.tool, 0, 1, 0, 0, 0, 0, 0
-    from calls c where c.tenant_id = $1 and c.started_at >= $2 and c.started_at < $3
+    select d.agent, d.model, d.tool, d.day, d.requests, d.calls, d.input_tokens, d.output_tokens, d.cache_read_tokens, d.cache_create_tokens, d.cost
+    from usage_days d
+    where d.tenant_id = $1 and d.day >= ($10 at time zone 'UTC')::date and d.day < ($11 at time zone 'UTC')::date
 )
-select case when 'agent' = any($4::text[]) then s.agent_name else '' end as agent,
+select case when 'agent' = any($4::text[]) then u.agent else '' end as agent,
     case when 'model' = any($4::text[]) then u.model else '' end as model,
     case when 'tool' = any($4::text[]) then u.tool else '' end as tool,
-    case when 'day' = any($4::text[]) then to_char(u.created_at at time zone 'UTC', 'YYYY-MM-DD') else '' end as day,
+    case when 'day' = any($4::text[]) then to_char(u.day, 'YYYY-MM-DD') else '' end as day,
     sum(u.requests)::bigint as requests, sum(u.calls)::bigint as calls, sum(u.input_tokens)::bigint as input_tokens,
     sum(u.output_tokens)::bigint as output_tokens, sum(u.cache_read_tokens)::bigint as cache_read_tokens,
     sum(u.cache_create_tokens)::bigint as cache_create_tokens, sum(u.cost)::bigint as cost
-from u join sessions s on s.tenant_id = $1 and s.session_id = u.session_id
-where ($5 = '' or s.agent_name = $5) and ($6 = '' or u.model = $6) and ($7 = '' or u.tool = $7) and ($8 = '' or u.session_id = $8)
+from u
+where ($5 = '' or u.agent = $5) and ($6 = '' or u.model = $6) and ($7 = '' or u.tool = $7)
 group by 1, 2, 3, 4
 order by 4, sum(u.cost) desc, sum(u.input_tokens + u.output_tokens) desc, 1, 2, 3 limit $9
+
+-- name: UsageSum
+select jig_sum_usage($1)
 
 -- name: ExportBudgetCounters
 select to_json(t)::text from budget_counters t where t.tenant_id = $1 order by t.budget, t.limit_name, t.scope, t.period
@@ -114,3 +108,6 @@ select to_json(t)::text from budget_reservations t where t.tenant_id = $1 order 
 
 -- name: ExportUsageRecords
 select to_json(t)::text from usage_records t where t.tenant_id = $1 order by t.session_id, t.n
+
+-- name: ExportUsageDays
+select to_json(t)::text from usage_days t where t.tenant_id = $1 order by t.day, t.agent, t.model, t.tool

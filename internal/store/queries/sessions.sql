@@ -184,13 +184,27 @@ select n.last_seq from n
 
 -- name: SessionsListed
 -- plan: custom
--- A page of sessions that started before ($2, $3), the newest first. waiting, busy and held count calls as in the query Delegated; nested
+-- plan: ordered
+-- A page of sessions that started before ($2, $3), the newest first. Each status, and the sessions that others started, are read along the index
+-- of the filter by themselves. waiting, busy and held count calls as in the query Delegated; nested
 -- reports that another session answers a call of this one.
+with listed as (
+    select q.session_id, q.created_at
+    from unnest($5::text[]) as w(status)
+    cross join unnest(case when $8 <> '' then '{false}' when $9 then '{true}' else '{true,false}' end::boolean[]) as o(topmost)
+    cross join lateral (
+        select s.session_id, s.created_at from sessions s
+        where s.tenant_id = $1 and s.topmost = o.topmost and s.status = w.status and (s.created_at, s.session_id) < ($2, $3) and s.created_at > $4
+            and ($6 = '' or s.agent_name = $6) and ($7 = '' or s.listed_requester = left($7, 200) and s.principal ->> 'id' = $7)
+            and ($8 = '' or s.parent_id = $8) and ($11 = '' or s.reason = $11)
+        order by s.created_at desc, s.session_id desc limit $10) q
+    order by q.created_at desc, q.session_id desc limit $10
+)
 select s.session_id, s.agent_name as agent, coalesce(c.tool, '') as tool, s.status, s.pass, left(s.task, 300) as task,
     substring(coalesce(c.input, s.input, '') from 1 for 300) as input,
     coalesce(s.principal ->> 'id', '') as requested_by, s.source, s.parent_id, s.parent_call, s.reason, s.error, s.created_at, s.updated_at,
     coalesce(n.waiting, 0) as waiting, coalesce(n.busy, 0) as busy, coalesce(n.held, 0) as held, coalesce(n.nested, false) as nested, ({{rests}}) as paused
-from sessions s
+from listed q join sessions s on s.tenant_id = $1 and s.session_id = q.session_id
 left join calls c on c.tenant_id = s.tenant_id and c.session_id = s.session_id and c.call_id = '1.1' and s.agent_name = 'call'
 left join lateral (
     select count(*) filter (where o.status in ('waiting', 'unknown')) as waiting,
@@ -200,10 +214,7 @@ left join lateral (
     from calls o
     where o.tenant_id = s.tenant_id and o.session_id = s.session_id and o.status in ('waiting', 'unknown', 'reserved', 'executing')
 ) n on s.status in ('working', 'input_required')
-where s.tenant_id = $1 and (s.created_at, s.session_id) < ($2, $3) and s.created_at > $4
-    and s.status = any($5::text[]) and ($6 = '' or s.agent_name = $6) and ($7 = '' or s.principal ->> 'id' = $7)
-    and ($8 = '' or s.parent_id = $8) and (not $9::boolean or s.parent_id = '') and ($11 = '' or s.reason = $11)
-order by s.created_at desc, s.session_id desc limit $10
+order by q.created_at desc, q.session_id desc
 
 -- name: MessagesOfPass
 select m.role, m.body as text, m.by, m.pass, m.at from messages m
