@@ -91,6 +91,33 @@ type Pending struct {
 	Attempt int `json:"attempt,omitempty"`
 	// Grant is the id of the standing approval that approved the call; empty when people decide about it.
 	Grant string `json:"grant,omitempty"`
+	// Decided says how the call was decided; nil while it waits.
+	Decided *Decided `json:"decided,omitempty"`
+}
+
+// Decided is a decision about a call that waited, and what became of the call.
+type Decided struct {
+	// Outcome is approved, granted (by a standing approval), denied, expired, withdrawn, answered or reconciled.
+	Outcome string `json:"outcome"`
+	// InPart reports an approval that did not suffice: others had to approve too.
+	InPart bool      `json:"in_part,omitempty"`
+	At     time.Time `json:"at"`
+	// By is who decided; empty when nobody did. Claimed, Proof and Key are as in [Vote].
+	By      string `json:"by,omitempty"`
+	Claimed bool   `json:"claimed,omitempty"`
+	Proof   Proof  `json:"proof,omitempty"`
+	Key     string `json:"key,omitempty"`
+	// Grant is the id of the standing approval with which the call was approved.
+	Grant  string `json:"grant,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Note   string `json:"note,omitempty"`
+	// Edited reports that the arguments were changed with the decision, and Patch is the change as JSON Patch (RFC 6902).
+	Edited bool            `json:"edited,omitempty"`
+	Patch  json.RawMessage `json:"patch,omitempty"`
+	// Status is the state of the call now, Result the summary of its result, and Error its error. They are empty if the call's session was deleted.
+	Status CallStatus `json:"status,omitempty"`
+	Result string     `json:"result,omitempty"`
+	Error  *Error     `json:"error,omitempty"`
 }
 
 // Edit is a change that a person made to the arguments of a call that waits.
@@ -114,13 +141,18 @@ type Question struct {
 	Options []json.RawMessage `json:"options,omitempty"`
 }
 
-// ChangedBy begins a reason of a [Pending] that says what a person changed in the arguments, e.g. "changed by ana: cents: 120000 → 100000".
-const ChangedBy = "changed by "
+// ChangedBy begins a reason of a [Pending] that says what a person changed in the arguments, e.g. "changed by ana: cents: 120000 → 100000". UndoOf
+// begins one that says which call is undone, and Because what follows in it: "undoes 1.1/reserve, because: the shop is closed".
+const (
+	ChangedBy = "changed by "
+	UndoOf    = "undoes "
+	Because   = ", because: "
+)
 
-// Changes returns the reasons that say what people changed in the arguments. They come before all others, the earliest first.
+// Changes returns the reasons that say what a call undoes and what people changed in the arguments. They come before all others, the earliest first.
 func Changes(reasons []string) []string {
 	n := 0
-	for n < len(reasons) && strings.HasPrefix(reasons[n], ChangedBy) {
+	for n < len(reasons) && (strings.HasPrefix(reasons[n], ChangedBy) || n == 0 && strings.HasPrefix(reasons[n], UndoOf)) {
 		n++
 	}
 	return slices.Clone(reasons[:n])
@@ -288,8 +320,10 @@ type Notice struct {
 	Tenant string     `json:"tenant"`
 	Kind   NoticeKind `json:"kind"`
 	At     time.Time  `json:"at"`
-	// Approval is the approval that waits or waited.
+	// Approval is the approval that waits or waited. Policy versions are as people see them.
 	Approval Pending `json:"approval"`
+	// URL is the address of the approval at the server; empty if the worker does not know the server's address.
+	URL string `json:"url,omitempty"`
 	// Approvers may decide from now on: the people whom an escalation added, or the delegate. If an approval was withdrawn, they are those who
 	// had approved.
 	Approvers *Approvers `json:"approvers,omitempty"`
@@ -297,6 +331,7 @@ type Notice struct {
 	Status CallStatus `json:"status,omitempty"`
 	By     string     `json:"by,omitempty"`
 	Reason string     `json:"reason,omitempty"`
-	// Proof says how the identity of By was proved.
-	Proof Proof `json:"proof,omitempty"`
+	// Proof says how the identity of By was proved. Key is as in [Vote].
+	Proof Proof  `json:"proof,omitempty"`
+	Key   string `json:"key,omitempty"`
 }

@@ -36,7 +36,6 @@ func arrows() map[string][]string {
 		"internal/clip":       {},
 		"internal/confine":    {},
 		"internal/costtest":   {},
-		"internal/duration":   {},
 		"internal/jsontext":   {},
 		"internal/modeltest":  {},
 		"internal/outbound":   {"internal/confine"},
@@ -46,6 +45,7 @@ func arrows() map[string][]string {
 		"internal/visible":    {},
 		"internal/jsonpath":   {"internal/clip", "internal/jsontext", "internal/pattern", "internal/strictjson"},
 		"internal/seal":       {".", "internal/canonical"},
+		"internal/duration":   {"."},
 		"internal/setting":    {"."},
 		"internal/expr":       {".", "internal/cache", "internal/jsontext", "internal/pattern", "internal/suggest"},
 		"internal/argument":   {".", "internal/jsontext", "internal/pattern", "internal/strictjson"},
@@ -377,7 +377,7 @@ func TestPublicTypes_StayFew(t *testing.T) {
 			return true
 		})
 	}
-	require.LessOrEqual(t, len(root), 60, "%v", root)
+	require.LessOrEqual(t, len(root), 62, "%v", root)
 	require.LessOrEqual(t, len(all), 200, "%v", all)
 }
 

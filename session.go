@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -49,14 +50,19 @@ const (
 	ProofPasskey Proof = "passkey"
 )
 
-// Mark returns what people read after a name whose proof is weaker than a key of the person's own: " (claimed)" or " (vouched)", else "".
-// claimed says that there was no proof.
-func (p Proof) Mark(claimed bool) string {
+// Text returns what people read after a name: " (claimed)", " (vouched by srv_9532f35f)", " (signed with key ana-21fe31df)" or " (signed with passkey
+// pk-1)"; "" if nothing is known. claimed says that there was no proof. key is the id of the key, or of the server that vouched; it may be empty.
+func (p Proof) Text(claimed bool, key string) string {
+	key = Cut(key, 40)
 	switch {
 	case claimed || p == ProofClaimed:
 		return " (claimed)"
 	case p == ProofVouched:
-		return " (vouched)"
+		return " (" + strings.TrimSuffix("vouched by "+key, " by ") + ")"
+	case p == ProofPasskey:
+		return " (" + strings.TrimSpace("signed with passkey "+key) + ")"
+	case p == ProofKey || key != "":
+		return " (" + strings.TrimSuffix("signed with key "+key, " with key ") + ")"
 	}
 	return ""
 }

@@ -44,17 +44,47 @@ func (a Approvers) String() string {
 	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
 }
 
+// Duration is a length of time. In JSON it is a text such as "4h" or "1h30m".
+type Duration time.Duration
+
+// String returns the duration without zeros at its end. [time.ParseDuration] reads it.
+func (d Duration) String() string {
+	text := time.Duration(d).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(text []byte) error {
+	read, err := time.ParseDuration(string(text))
+	if err != nil {
+		return Errorf(CodeInvalidInput, "%q is not a duration", Cut(string(text), 40)).WithHint("write it as 4h or 1h30m")
+	}
+	*d = Duration(read)
+	return nil
+}
+
 // Escalation lets more people decide once an approval has waited for After, or at once if too few others can.
 type Escalation struct {
-	// After is measured from the time of the request. In JSON: nanoseconds.
-	After     time.Duration `json:"after"`
-	Approvers Approvers     `json:"approvers"`
+	// After is measured from the time of the request.
+	After     Duration  `json:"after"`
+	Approvers Approvers `json:"approvers"`
 	// Reason says why they may decide at once; empty if they may only after After.
 	Reason string `json:"reason,omitempty"`
 }
 
 // Counts reports whether the escalation counts after a waiting time.
-func (e Escalation) Counts(waited time.Duration) bool { return e.Reason != "" || waited >= e.After }
+func (e Escalation) Counts(waited time.Duration) bool {
+	return e.Reason != "" || waited >= time.Duration(e.After)
+}
 
 // Requirement is one rule's condition for an approval: Quorum distinct people from its Approvers must approve.
 type Requirement struct {
@@ -96,8 +126,8 @@ type Terms struct {
 	RequesterMay string `json:"requester_may,omitempty"`
 	// Proof is the weakest proof with which people may decide, if it is more than what the tenant demands of all decisions.
 	Proof Proof `json:"proof,omitempty"`
-	// Remind is the interval between reminders; zero means no reminders. In JSON: nanoseconds.
-	Remind   time.Duration `json:"remind,omitempty"`
+	// Remind is the interval between reminders; zero means no reminders.
+	Remind   Duration      `json:"remind,omitempty"`
 	OnExpiry ExpiryOutcome `json:"on_expiry,omitempty"`
 }
 
@@ -147,6 +177,8 @@ type Vote struct {
 	// Claimed reports that the voter's identity was not proved. Otherwise Proof says how it was.
 	Claimed bool  `json:"claimed,omitempty"`
 	Proof   Proof `json:"proof,omitempty"`
+	// Key is the id of the key that proves it, or of the server that vouches for it.
+	Key string `json:"key,omitempty"`
 	// Counts holds the indexes of the requirements for which the vote counts.
 	Counts []int     `json:"counts"`
 	At     time.Time `json:"at"`
@@ -160,9 +192,10 @@ type Delegation struct {
 	Maker string    `json:"maker,omitempty"`
 	To    string    `json:"to"`
 	At    time.Time `json:"at"`
-	// Claimed reports that the identity of From was not proved. Otherwise Proof says how it was.
-	Claimed bool  `json:"claimed,omitempty"`
-	Proof   Proof `json:"proof,omitempty"`
+	// Claimed reports that the identity of From was not proved. Otherwise Proof says how it was. Key is as in [Vote].
+	Claimed bool   `json:"claimed,omitempty"`
+	Proof   Proof  `json:"proof,omitempty"`
+	Key     string `json:"key,omitempty"`
 	// Counts holds the indexes of the requirements that From could decide for.
 	Counts []int `json:"counts"`
 }

@@ -34,9 +34,9 @@ func (l *auditLedger) AuditRows(_ context.Context, tenant string, after int64, l
 	return l.rows[after:min(int64(len(l.rows)), after+int64(limit))], nil
 }
 
-func (l *auditLedger) FindAudit(_ context.Context, tenant, session string, since, until time.Time, after int64, _ int) ([]audit.Row, error) {
-	l.asked = append(l.asked, fmt.Sprint(tenant, " ", session, " ", since.Unix(), " ", until.IsZero(), " ", after))
-	return l.rows[:1], nil
+func (l *auditLedger) FindAudit(_ context.Context, tenant string, f protocol.AuditFilter, after int64, _ int) ([]audit.Row, int64, error) {
+	l.asked = append(l.asked, fmt.Sprint(tenant, " ", f.SessionID, " ", f.Since.Unix(), " ", f.Until.IsZero(), " ", after))
+	return l.rows[:1], 0, nil
 }
 
 func auditRows(n, bytes int) *auditLedger {
@@ -77,7 +77,8 @@ func TestReadAudit_FiltersBySession(t *testing.T) {
 	l := auditRows(3, 10)
 	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: l, Tenants: who{}})
 	for _, request := range []protocol.AuditRequest{
-		{Tenant: "acme", SessionID: "ses_1", After: 7}, {Tenant: "acme", Since: time.Unix(5, 0)}, {Tenant: "acme"},
+		{Tenant: "acme", AuditFilter: protocol.AuditFilter{SessionID: "ses_1"}, After: 7},
+		{Tenant: "acme", AuditFilter: protocol.AuditFilter{Since: time.Unix(5, 0)}}, {Tenant: "acme"},
 	} {
 		page, err := a.ReadAudit(t.Context(), request)
 		require.NoError(t, err)

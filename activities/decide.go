@@ -262,7 +262,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 		return err
 	}
 	edited.EditedBy = r.Principal.ID
-	edited.Reasons = slices.Insert(edited.Reasons, len(jig.Changes(edited.Reasons)), changed(r.Principal.ID, r.Decision.Note, call.Input, edited.Input)...)
+	edited.Reasons = slices.Insert(edited.Reasons, len(jig.Changes(edited.Reasons)), changed(r.Principal, r.Evidence, r.Decision.Note, call.Input, edited.Input)...)
 	settings, err := a.Tenants.Settings(ctx, r.Tenant)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/wI2L/jsondiff"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // patched returns a change of a call's input as JSON Patch (RFC 6902): patch relative to the current input, and whole relative to
@@ -52,7 +53,7 @@ const (
 )
 
 // changed says what somebody changed in the arguments of a call, from what to what, for those who decide about it next.
-func changed(by, note string, before, after []byte) []string {
+func changed(by jig.Principal, evidence *identity.Evidence, note string, before, after []byte) []string {
 	var was, is map[string]json.RawMessage
 	if json.Unmarshal(before, &was) != nil || json.Unmarshal(after, &is) != nil {
 		return nil
@@ -76,7 +77,7 @@ func changed(by, note string, before, after []byte) []string {
 	if more := len(parts) - maxChanges; more > 0 {
 		parts = append(parts[:maxChanges], fmt.Sprintf("and %d more", more))
 	}
-	line := jig.ChangedBy + by + ": " + strings.Join(parts, ", ")
+	line := jig.ChangedBy + by.ID + by.Proof.Text(by.Claimed, evidence.KeyID()) + ": " + strings.Join(parts, ", ")
 	if note != "" {
 		line += fmt.Sprintf(" (%q)", jig.Cut(note, maxChanged))
 	}

@@ -97,7 +97,7 @@ func TestOpen_AuditsAnEndThatNobodyNoticed(t *testing.T) {
 	start := time.Now()
 	in := activities.OpenInput{SessionRef: o.ref(), Woken: &protocol.Woken{}}
 	audited := func() int {
-		rows, err := o.db.FindAudit(t.Context(), o.tenant, o.session, time.Time{}, time.Time{}, 0, 0)
+		rows, _, err := o.db.FindAudit(t.Context(), o.tenant, protocol.AuditFilter{SessionID: o.session}, 0, 0)
 		require.NoError(t, err)
 		return len(rows)
 	}

@@ -112,6 +112,9 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 		refuse(&call, refused)
 		return call, nil, nil
 	}
+	if ask.Undoes != "" {
+		call.Reasons = []string{jig.UndoOf + c.root.ID + "/" + ask.Undoes + jig.Because + jig.Cut(ask.Because, maxChanged)}
+	}
 	c.matcher.origins.rendered = ask.Rendered
 	if failed.Version == tool.Version {
 		c.matcher.origins.earlier = failed.Flow

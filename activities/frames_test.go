@@ -173,6 +173,7 @@ steps:
 	require.Equal(t, []string{"1.1/named a", "1.1/none b 1", "1.1/named.undo undo a"}, o.ran)
 	undo := o.call(t, "1.1/named.undo")
 	require.Equal(t, "shop.uncharge", undo.Tool)
+	require.Equal(t, "undoes 1.1/named, because: no", undo.Reasons[0])
 	none := o.call(t, "1.1/none.undo").Result.Error
 	require.Equal(t, jig.CodeToolNotFound, none.Code)
 	require.Contains(t, none.Message, "shop.orders has no undo tool")

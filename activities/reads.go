@@ -347,12 +347,16 @@ func (a *Activities) ReadAudit(ctx context.Context, in protocol.AuditRequest) (p
 		return page, err
 	}
 	var rows []audit.Row
-	if in.SessionID == "" && in.Since.IsZero() && in.Until.IsZero() {
-		rows, err = a.Store.AuditRows(ctx, in.Tenant, in.After, auditPageRows)
+	if in.AuditFilter == (protocol.AuditFilter{}) {
+		if rows, err = a.Store.AuditRows(ctx, in.Tenant, in.After, auditPageRows); len(rows) == auditPageRows {
+			page.Next = rows[len(rows)-1].N
+		}
 	} else {
-		rows, err = a.Store.FindAudit(ctx, in.Tenant, in.SessionID, in.Since, in.Until, in.After, auditPageRows)
+		rows, page.Next, err = a.Store.FindAudit(ctx, in.Tenant, in.AuditFilter, in.After, auditPageRows)
 	}
-	page.Rows = fitting(rows, sizeOf)
-	page.More = len(page.Rows) < len(rows) || len(rows) == auditPageRows
+	if page.Rows = fitting(rows, sizeOf); len(page.Rows) < len(rows) {
+		page.Next = page.Rows[len(page.Rows)-1].N
+	}
+	page.More = page.Next > 0
 	return page, err
 }

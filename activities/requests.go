@@ -58,6 +58,7 @@ func StoreAnswers(a *Activities) []protocol.Answer {
 		protocol.ReadArtifact.AnsweredBy(a.FetchArtifact),
 		protocol.ReadCall.AnsweredBy(a.Show),
 		protocol.ReadPending.AnsweredBy(a.ListPending),
+		protocol.ReadDecisions.AnsweredBy(a.ListDecisions),
 	)
 }
 

@@ -92,11 +92,19 @@ func changedTerms(asked, today jig.Pending, verdict jig.Verdict) (jig.Verdict, *
 	return jig.VerdictAsk, &is
 }
 
-// Show returns the open approval or question of a call and a piece of the call's complete arguments; the approval itself has only a
-// preview of 2 KiB. The error is NOT_FOUND if the call does not wait for a person.
+// Show returns the open approval or question of a call, or the latest decision about it, and a piece of the call's complete arguments; the approval
+// itself has only a preview of 2 KiB. The error is NOT_FOUND if the call has never waited for a person.
 func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (page protocol.ShowPage, err error) {
 	defer asTemporal(&err)
-	if page.Pending, err = a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call); err != nil {
+	decided, err := a.Store.DecisionsOf(ctx, in.Tenant, in.SessionID, in.Call)
+	if err != nil {
+		return page, err
+	}
+	page.Pending, err = a.Store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
+	if jig.CodeOf(err) == jig.CodeNotFound && len(decided) > 0 {
+		return a.showDecided(ctx, in, decided)
+	}
+	if err != nil {
 		return page, err
 	}
 	call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, in.Call)
@@ -118,9 +126,51 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (page pr
 	if page.Similar, err = a.similar(ctx, pending, call.Input); err != nil {
 		return page, err
 	}
-	page.ToSign = toSign(pending)
+	page.ToSign, page.Decisions = toSign(pending), decisionsOf(decided)
 	page.Comparison, err = a.Store.Comparison(ctx, pending, a.Now().Add(-protocol.ComparedFor))
 	return page, err
+}
+
+// showDecided returns the latest decision about a call that does not wait. Without its session, only the excerpt of its arguments is left.
+func (a *Activities) showDecided(ctx context.Context, in protocol.ShowRequest, decided []jig.Pending) (page protocol.ShowPage, err error) {
+	page.Pending = decided[0]
+	input := page.Pending.Input
+	if page.Pending.Decided.Status != "" {
+		call, err := a.Store.Call(ctx, in.Tenant, in.SessionID, in.Call)
+		if err != nil {
+			return page, err
+		}
+		input = call.Input
+	}
+	if page.Size = len(input); in.Offset == 0 {
+		page.Decisions = decisionsOf(decided)
+	}
+	page.Input, err = piece(input, in.Offset, "arguments")
+	return page, err
+}
+
+func decisionsOf(calls []jig.Pending) []jig.Decided {
+	list := make([]jig.Decided, len(calls))
+	for i, c := range calls {
+		list[i] = *c.Decided
+		list[i].Status, list[i].Result, list[i].Error = "", "", nil // they stand with the call
+	}
+	return list
+}
+
+// ListDecisions returns a page of the decisions about calls that match a filter, the latest first.
+func (a *Activities) ListDecisions(ctx context.Context, in protocol.DecisionsRequest) (protocol.ApprovalList, error) {
+	if in.Limit <= 0 || in.Limit > maxListed {
+		in.Limit = maxListed
+	}
+	list, next, err := a.Store.Decisions(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+	for i := range list {
+		shortPreview(&list[i])
+		if d := list[i].Decided; len(d.Patch) > jig.ExcerptBytes {
+			d.Patch = nil
+		}
+	}
+	return protocol.ApprovalList{Approvals: list, Next: next}, temporalError(err)
 }
 
 // piece returns the part of a call's input from offset that fits into one message. what names the input in the error.

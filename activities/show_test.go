@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -55,4 +56,42 @@ func TestShow_EarlierDecisionsAndClaims(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(got))
 	}
+}
+
+// A call that was decided is shown with the decisions about it, what changed, and what became of it. A call that never waited is not.
+func TestShow_DecidedCalls(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	show := func(call string) (protocol.ShowPage, error) {
+		return o.Show(t.Context(), protocol.ShowRequest{Tenant: o.tenant, SessionID: o.session, Call: call})
+	}
+	denied := o.asks(t, 1, refundTool, small)
+	o.hear(t, "deny", jig.Decision{Call: denied.ID, By: "flo", Reason: "not yet"})
+	page, err := show(denied.ID)
+	require.NoError(t, err)
+	d := page.Pending.Decided
+	require.Equal(t, []any{"denied", "flo", "not yet", jig.CallDenied, jig.CodeDenied}, []any{d.Outcome, d.By, d.Reason, d.Status, d.Error.Code})
+	require.JSONEq(t, small, string(page.Input))
+	require.Equal(t, []any{jig.PendingApproval, refundTool}, []any{page.Pending.Kind, page.Pending.Tool})
+	require.Len(t, page.Decisions, 1)
+	require.Empty(t, page.ToSign)
+	rest, err := o.Show(t.Context(), protocol.ShowRequest{Tenant: o.tenant, SessionID: o.session, Call: denied.ID, Offset: len(page.Input)})
+	require.NoError(t, err)
+	require.Empty(t, rest.Input)
+
+	edited := o.asks(t, 2, refundTool, second)
+	o.hear(t, "approve", jig.Decision{Call: edited.ID, By: "fay", Input: json.RawMessage(`{"order":"b","amount":2}`)})
+	page, err = show(edited.ID)
+	require.NoError(t, err)
+	require.Nil(t, page.Pending.Decided, "the changed call waits for somebody else")
+	require.True(t, page.Decisions[0].Edited)
+	require.True(t, page.Decisions[0].InPart)
+	require.Equal(t, jig.ChangedBy+"fay (claimed): amount: 1 → 2", page.Decisions[0].Reason)
+
+	list, err := o.ListDecisions(t.Context(), protocol.DecisionsRequest{Tenant: o.tenant, Filter: protocol.AuditFilter{By: "flo"}})
+	require.NoError(t, err)
+	require.Len(t, list.Approvals, 1)
+	require.Equal(t, denied.ID, list.Approvals[0].Call)
+	_, err = show("9.9")
+	require.Equal(t, jig.CodeNotFound, jig.CodeOf(activities.ErrorFrom(err)))
 }

@@ -201,7 +201,9 @@ type proofStore interface {
 type auditStore interface {
 	AuditHead(ctx context.Context, tenant string) (n int64, hash string, err error)
 	AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error)
-	FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]audit.Row, error)
+	FindAudit(ctx context.Context, tenant string, f protocol.AuditFilter, after int64, limit int) (rows []audit.Row, next int64, err error)
+	Decisions(ctx context.Context, tenant string, f protocol.AuditFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
+	DecisionsOf(ctx context.Context, tenant, id, callID string) ([]jig.Pending, error)
 }
 
 // usageStore reads what sessions used.

@@ -139,7 +139,7 @@ func TestVotes_OfAnEditOfAnEdit(t *testing.T) {
 	ruled := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "flo", Input: json.RawMessage(`{"cents":90}`)})
 	require.Equal(t, jig.CallWaiting, ruled.Status, "fay has not approved 90")
 	require.Equal(t, []string{"1000 - 90"}, o.pending(t, c.ID).Preview.Changes)
-	shown := []string{`changed by fay: cents: 120 → 100 ("the invoice says 100")`, "changed by flo: cents: 100 → 90"}
+	shown := []string{`changed by fay (claimed): cents: 120 → 100 ("the invoice says 100")`, "changed by flo (claimed): cents: 100 → 90"}
 	require.Equal(t, shown, jig.Changes(o.pending(t, c.ID).Reasons), "the next person sees who changed what")
 	require.Equal(t, jig.CallReserved, o.votes(t, c.ID, "fay").Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // growing returns a fake worker whose audit chain grows by one row with every page that is read.
@@ -64,7 +65,8 @@ func TestAudit_StopsWhenTheCallbackSaysSo(t *testing.T) {
 
 func TestAudit_SendsItsFilters(t *testing.T) {
 	t.Parallel()
-	want := AuditRequest{Tenant: "acme", SessionID: "ses_a", Since: time.Unix(5, 0), Until: time.Unix(9, 0)}
+	filter := protocol.AuditFilter{SessionID: "ses_a", By: "ana", Since: time.Unix(5, 0), Until: time.Unix(9, 0)}
+	want := AuditRequest{Tenant: "acme", AuditFilter: filter}
 	f := &fake{activity: func(_ sdk.StartActivityOptions, _ string, request any) (any, error) {
 		require.Equal(t, want, request)
 		return nil, applicationError(jig.CodeUnavailable, "the database is away")

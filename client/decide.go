@@ -182,8 +182,8 @@ func (c *Client) Locate(ctx context.Context, tenant, session string, calls []str
 const comparisonTimeout = 5 * time.Second
 
 // Show returns a waiting call with its whole input, whether it has changed since it was shown, earlier decisions about calls of the tool, and
-// what a token for an answer would sign. Lists of calls show at most 2 KiB of each input. Show returns NOT_FOUND if no call with that id
-// waits, and CONFLICT if the call changes while it is being read.
+// what a token for an answer would sign; or a call that waited once, with the decisions about it and what it has come to. Lists of calls show at
+// most 2 KiB of each input. Show returns NOT_FOUND if no call with that id has waited, and CONFLICT if the call changes while it is being read.
 func (c *Client) Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error) {
 	tenant, session = named(tenant, session)
 	var input []byte
@@ -204,7 +204,7 @@ func (c *Client) Show(ctx context.Context, tenant, session, call string) (protoc
 		if len(input) >= page.Size || len(page.Input) == 0 {
 			return protocol.ShownCall{
 				Pending: first.Pending, Input: input, Similar: append([]protocol.SimilarDecision{}, first.Similar...), Comparison: c.comparison(ctx, request, first),
-				ToSign: append([]protocol.SignedClaims{}, first.ToSign...),
+				ToSign: append([]protocol.SignedClaims{}, first.ToSign...), Decisions: first.Decisions,
 			}, nil
 		}
 		request.Offset = len(input)
@@ -214,7 +214,7 @@ func (c *Client) Show(ctx context.Context, tenant, session, call string) (protoc
 // comparison returns whether a call that waits for approval is still what people are shown, as stored or as a worker says now; nil if the call
 // waits for something else. A call that no worker compares in time is shown without the comparison.
 func (c *Client) comparison(ctx context.Context, of protocol.ShowRequest, shown protocol.ShowPage) *protocol.Comparison {
-	if shown.Comparison != nil || shown.Pending.Kind != jig.PendingApproval {
+	if shown.Comparison != nil || shown.Pending.Kind != jig.PendingApproval || shown.Pending.Decided != nil {
 		return shown.Comparison
 	}
 	ctx, cancel := context.WithTimeout(ctx, comparisonTimeout)

@@ -163,6 +163,12 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 	}
 }
 
+// Decisions returns a page of the decisions about a tenant's calls that match the request, the latest first.
+func (c *Client) Decisions(ctx context.Context, request protocol.DecisionsRequest) (PendingPage, error) {
+	request.Tenant, request.Filter.SessionID = namedOrNone(request.Tenant, request.Filter.SessionID)
+	return ask(ctx, c, protocol.ReadDecisions, request)
+}
+
 // Review returns, for waiting calls, why a principal may not decide them and what policy demands today. signs reports that the principal would
 // sign the decisions. Calls that no longer wait are left out.
 func (c *Client) Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error) {

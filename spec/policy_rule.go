@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
@@ -79,7 +78,7 @@ func (r PolicyRule) says(key string) bool {
 
 // Terms returns what the rule demands of an approval. policy is the name of the policy, which is part of the rule's name for people.
 func (r PolicyRule) Terms(policy string) jig.Terms {
-	t := jig.Terms{Proof: r.Proof, Remind: time.Duration(r.Remind), OnExpiry: r.OnExpiry}
+	t := jig.Terms{Proof: r.Proof, Remind: jig.Duration(r.Remind), OnExpiry: r.OnExpiry}
 	name := policy + "/" + r.Name
 	switch {
 	case r.NotRequester == nil:
@@ -96,7 +95,7 @@ func (r PolicyRule) Terms(policy string) jig.Terms {
 		need.Approvers = jig.Approvers(*r.Approvers)
 	}
 	for _, e := range r.Escalate {
-		need.Escalate = append(need.Escalate, jig.Escalation{After: time.Duration(e.After), Approvers: jig.Approvers(e.Approvers)})
+		need.Escalate = append(need.Escalate, jig.Escalation{After: jig.Duration(e.After), Approvers: jig.Approvers(e.Approvers)})
 	}
 	t.Requirements = []jig.Requirement{need}
 	return t

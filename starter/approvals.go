@@ -74,15 +74,19 @@ func (a *app) approvalsCommand() *cobra.Command {
 // approvalsListCommand returns the command that lists waiting calls, under a name.
 func (a *app) approvalsListCommand(name string) *cobra.Command {
 	var f pendingFlags
+	var h historyFlags
 	var limit int
 	var after string
-	var mine bool
+	var mine, decided bool
 	cmd := &cobra.Command{
 		Use:   name,
-		Short: "List the calls that wait for a person, oldest first",
+		Short: "List the calls that wait for a person, oldest first, or decisions about calls",
 		Long: `List the calls that wait for a person, oldest first. --limit prints one page; pass its cursor to --after to get the next one.
-JSON output: {"approvals": […], "next_cursor"?}.`,
+With --decided, or a flag that selects decisions, list decisions about calls, the latest first, with what became of the calls.
+JSON output: {"approvals": […], "next_cursor"?}. A decided call has the member "decided".`,
 		Example: `  jig approvals
+  jig approvals --decided --by me --since 7d
+  jig approvals --decided --tool 'ledger.*' --outcome denied --since 2026-11-01 --until 2026-12-01
   jig approvals --mine
   jig approvals --tool 'file.*' --older 1h --limit 20
   jig approvals --session ses_… --output json`,
@@ -90,6 +94,9 @@ JSON output: {"approvals": […], "next_cursor"?}.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usagef("--limit is %d; it must be 1 or more", limit)
+			}
+			if decided || h != (historyFlags{}) {
+				return a.decisions(cmd.Context(), f, h, mine, after, limit)
 			}
 			filter, err := f.filter(time.Now())
 			if err != nil {
@@ -117,11 +124,29 @@ JSON output: {"approvals": […], "next_cursor"?}.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&decided, "decided", false, "decisions about calls, the latest first, instead of calls that wait")
+	h.add(cmd, "decisions", "only decisions since this: a duration such as 7d, or a time such as 2026-12-24 or 2026-12-24T15:00:00Z")
 	cmd.Flags().StringVar(&f.kind, "kind", "", "only calls of this kind: approval, reconcile or question")
 	cmd.Flags().BoolVar(&mine, "mine", false, "only calls that you (--as, or the signing key's principal) may decide and have not decided yet")
 	cmd.Flags().IntVar(&limit, "limit", 0, "print at most this many (default all)")
 	cmd.Flags().StringVar(&after, "after", "", "continue after this cursor")
 	return cmd
+}
+
+// decisions lists decisions, by the flags that filter them.
+func (a *app) decisions(ctx context.Context, f pendingFlags, h historyFlags, mine bool, after string, limit int) error {
+	if mine || f.kind != "" || f.requestedBy != "" || f.older != "" || f.newer != "" {
+		return usagef("--mine, --kind, --requested-by, --older and --newer filter calls that wait; decisions are filtered by --by, --outcome, --since and --until")
+	}
+	filter, err := h.filter(a, time.Now())
+	if err != nil {
+		return err
+	}
+	filter.Tool, filter.Agent = f.tool, f.agent
+	if f.session != "" {
+		filter.SessionID = a.session(f.session)
+	}
+	return a.with(ctx, func(e engine) error { return a.listDecisions(ctx, e, filter, after, limit) })
 }
 
 // printPending prints a page of calls that wait: those of a session and of its children, or those of all sessions.
@@ -151,14 +176,15 @@ func (a *app) showCommand() *cobra.Command {
 	document := ""
 	cmd := &cobra.Command{
 		Use:   "show SESSION [CALL]",
-		Short: "Show a waiting call with its full arguments",
+		Short: "Show a call that waits or waited for a person, with its full arguments",
 		Long: `Show a waiting call with its full arguments; lists and events shorten long ones to 2 KiB. The digest covers exactly these arguments:
 an approval with --digest is refused if anything has changed since. Without CALL, it shows the only call that waits in the session.
 With --document it prints only the whole text of one of the documents that the call registers or installs.
 For a call that waits for approval, it says whether the tool's contract or what the call would change is different now; that is found out at most
 once a minute, and changes nothing.
 Earlier decisions about calls of the tool are shown with the difference between the arguments.
-JSON output: {"pending": …, "input": …, "comparison": …, "similar": […], "to_sign": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
+A call that was decided is shown with the decisions about it and what became of it, also after its session was deleted.
+JSON output: {"pending": …, "input": …, "comparison": …, "similar": […], "to_sign": […], "decisions": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --document 'policy shop'`,
 		Args: sessionArgs(1, 2),
@@ -182,9 +208,14 @@ JSON output: {"pending": …, "input": …, "comparison": …, "similar": […],
 				}
 				return a.printJSON(shown)
 			}
-			pending.Input, pending.Truncated = shown.Input, false
+			if pending.Decided == nil || pending.Decided.Status != "" {
+				pending.Input, pending.Truncated = shown.Input, false
+			}
+			if pending.Decided != nil {
+				return a.print("%s %s\n  digest %s", pending.SessionID, a.decidedText(a.out, shown), pending.Digest)
+			}
 			k := a.cards(ctx, e, []jig.Pending{*pending})[0]
-			k.comparison = shown.Comparison
+			k.comparison, k.whole = shown.Comparison, true
 			return a.print("%s %s\n  digest %s\n%s%s", k.SessionID, a.cardText(a.out, k), k.Digest, similarText(a.out, shown.Similar), a.commandsText(a.out, k))
 		}),
 	}

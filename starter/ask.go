@@ -270,7 +270,7 @@ func (f *follower) showWhole(ctx context.Context, p jig.Pending) error {
 		return changedMeanwhile(p.Call)
 	}
 	whole.Input, whole.Truncated, whole.SessionID = input, false, p.SessionID
-	f.say("%s\n  digest %s\n%s", f.cardText(f.err, card{Pending: whole, comparison: shown.Comparison}), whole.Digest, similarText(f.err, shown.Similar))
+	f.say("%s\n  digest %s\n%s", f.cardText(f.err, card{Pending: whole, comparison: shown.Comparison, whole: true}), whole.Digest, similarText(f.err, shown.Similar))
 	return nil
 }
 

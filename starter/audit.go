@@ -41,47 +41,54 @@ checks the record in the database.`,
 }
 
 func (a *app) auditListCommand() *cobra.Command {
-	var session, since string
+	var session, tool, agent string
+	var f historyFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List decisions, oldest first",
 		Long: `List decisions, oldest first: those of the last 7 days, or all of one session. JSON output has one row per line, as in an export:
-{"n", "prev", "hash", "entry"}. The entry is JSON in a string.`,
+{"n", "prev", "hash", "entry"}. The entry is JSON in a string. "approvals --decided" lists decisions about calls with what became of them.`,
 		Example: `  jig audit list --since 30d
+  jig audit list --by ben --tool 'ledger.*' --outcome denied --since 2026-11-01 --until 2026-12-01
   jig audit list --session ses_… --output json | jq '.entry | fromjson'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			request := client.AuditRequest{Tenant: a.flags.tenant, SessionID: a.session(session)}
+			request := client.AuditRequest{Tenant: a.flags.tenant}
+			if f.since == "" && f.until == "" && session == "" {
+				f.since = "7d"
+			}
+			var err error
+			if request.AuditFilter, err = f.filter(a, time.Now()); err != nil {
+				return err
+			}
 			if session != "" {
 				if err := jig.CheckSessionID(session); err != nil {
 					return usage(err)
 				}
+				request.SessionID = a.session(session)
 			}
-			if since == "" && session == "" {
-				since = "7d"
-			}
-			if since != "" {
-				var err error
-				if request.Since, err = longAgo(since, time.Now()); err != nil {
-					return err
-				}
-			}
+			request.Tool, request.Agent = tool, agent
 			return a.with(cmd.Context(), func(e engine) error { return a.listAudit(cmd.Context(), e, request) })
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "only decisions of this session")
-	cmd.Flags().StringVar(&since, "since", "", "how far back, e.g. 12h or 30d, or a time such as 2026-12-24T00:00:00Z (default 7d; all with --session)")
+	cmd.Flags().StringVar(&tool, "tool", "", "only rows about calls of this tool, or of a category such as file.*")
+	cmd.Flags().StringVar(&agent, "agent", "", "only rows about calls of this agent")
+	f.add(cmd, "rows", "how far back, e.g. 12h or 30d, or a time such as 2026-12-24 or 2026-12-24T15:00:00Z (default 7d; all with --session or --until)")
 	return cmd
 }
 
-// longAgo parses a duration before now, or a point in time.
-func longAgo(text string, now time.Time) (time.Time, error) {
+// longAgo parses a flag with a duration before now, a date (of local time), or a point in time.
+func longAgo(flag, text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
+	if day, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
+		return day, nil
+	}
 	d, err := duration.Parse(text)
 	if err != nil {
-		return time.Time{}, usagef("--since is %q; write e.g. 12h, 30d or 2026-12-24T00:00:00Z", text)
+		return time.Time{}, usagef("%s is %q; write e.g. 12h, 30d, 2026-12-24 or 2026-12-24T00:00:00Z", flag, text)
 	}
 	return now.Add(-d), nil
 }
@@ -107,7 +114,7 @@ func (a *app) listAudit(ctx context.Context, e engine, request client.AuditReque
 	return err
 }
 
-// auditLine formats a row for people: its number, time, action, principal with the proof of identity, subject, status and reason.
+// auditLine formats a row for people: its number, time, action, principal with the proof of identity, subject, status, what was shown, and the reason.
 func (a *app) auditLine(c palette, row audit.Row) string {
 	number := c.dim(fmt.Sprintf("%4d", row.N))
 	var e audit.Entry
@@ -116,15 +123,7 @@ func (a *app) auditLine(c palette, row audit.Row) string {
 	}
 	columns := []string{number, c.dim(e.At.Local().Format(time.DateTime)), fmt.Sprintf("%-10s", oneLine(string(e.Kind), 20))}
 	if e.By != "" {
-		who := c.bold(oneLine(e.By, 60))
-		if mark := e.Proof.Mark(e.Claimed); e.Evidence == nil || e.Evidence.Key == "" {
-			who += c.yellow(mark)
-		} else if mark != "" {
-			who += c.yellow(strings.TrimSuffix(mark, ")") + " by " + oneLine(e.Evidence.Key, 40) + ")")
-		} else {
-			who += c.green(" (key " + oneLine(e.Evidence.Key, 40) + ")")
-		}
-		columns = append(columns, who)
+		columns = append(columns, c.bold(oneLine(e.By, 60))+proofText(e.Proof.Text(e.Claimed, e.Evidence.KeyID())))
 	}
 	subject := e.Subject
 	if e.Kind == audit.AuditDelegated {
@@ -137,6 +136,11 @@ func (a *app) auditLine(c palette, row audit.Row) string {
 	}
 	if e.Status != "" {
 		columns = append(columns, a.statusWord(c, oneLine(string(e.Status), 20)))
+	}
+	if e.Shown != nil {
+		if what := titleOf(e.Shown.Preview, e.Shown.Input); what != "" {
+			columns = append(columns, "· "+what)
+		}
 	}
 	if words := oneLine(jig.ShortVersion(cmp.Or(e.Reason, e.Note)), 160); words != "" {
 		columns = append(columns, "· "+words)

@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // recorded is an engine with an audit chain of n rows of the tenant default, in pages of three rows.
@@ -176,7 +177,7 @@ func TestAuditLine_SaysWithWhatProof(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]audit.Entry{
 		"ben (vouched by srv_9532f35f)": {Proof: jig.ProofVouched, Evidence: &identity.Evidence{Key: "srv_9532f35f"}},
-		"ben (key k1)":                  {Proof: jig.ProofKey, Evidence: &identity.Evidence{Key: "k1"}},
+		"ben (signed with key k1)":      {Proof: jig.ProofKey, Evidence: &identity.Evidence{Key: "k1"}},
 		"ben (claimed)":                 {Claimed: true, Proof: jig.ProofClaimed},
 	} {
 		e.Kind, e.At, e.By, e.Call = audit.AuditApproved, noon, "ben", "3.1"
@@ -205,9 +206,9 @@ func TestAudit_ListsRowsForPeople(t *testing.T) {
 	require.Len(t, lines, 4)
 	when := noon.Local().Format(time.DateTime)
 	require.Equal(t, "1 "+when+" approved   ana (claimed) ses_1 1.1 file.write succeeded · looks right [31m", strings.TrimSpace(lines[0]))
-	require.Contains(t, lines[1], "ana (key k1) ses_1 2.1")
+	require.Contains(t, lines[1], "ana (signed with key k1) ses_1 2.1")
 	require.Equal(t, "4 rows\n", got.stderr)
-	require.Equal(t, client.AuditRequest{Tenant: "default", SessionID: "ses_1"}, e.audited)
+	require.Equal(t, client.AuditRequest{Tenant: "default", AuditFilter: protocol.AuditFilter{SessionID: "ses_1"}}, e.audited)
 
 	got = jigCLI(t, e, nil, "audit", "list", "--since", "2026-01-01T00:00:00Z", "--output", "json")
 	require.Equal(t, 0, got.code, got.stderr)

@@ -29,6 +29,8 @@ type card struct {
 	review protocol.Review
 	// comparison says whether the call is still what is shown; nil if that was not asked.
 	comparison *protocol.Comparison
+	// whole reports that long texts are not shortened.
+	whole bool
 }
 
 // cards adds to waiting calls whether the user may decide them and what policy demands today. If that cannot be found out, for example because
@@ -67,34 +69,10 @@ func (a *app) printCard(k card, prefix string) error {
 	return a.print("%s%s\n%s", prefix, a.cardText(a.out, k), a.commandsText(a.out, k))
 }
 
-// cardText formats a waiting call for people: what it will change, why it waits, its arguments, and who may decide.
+// cardText formats a waiting call for people: what was changed, what will happen, why it asks, and who may decide.
 func (a *app) cardText(c palette, k card) string {
 	p, width := k.Pending, a.width()
-	lines := []string{headText(c, p)}
-	changes := jig.Changes(p.Reasons)
-	for _, change := range changes {
-		lines = append(lines, sentence(oneLine(change, 400), c.yellow, width))
-	}
-	question := p.Kind == jig.PendingQuestion && p.Question != nil
-	if question {
-		lines = append(lines, questionText(*p.Question, width))
-	} else if p.Preview != nil {
-		lines = append(lines, previewText(c, *p.Preview, width))
-	}
-	if k.comparison != nil {
-		lines = append(lines, comparisonText(c, *k.comparison, len(p.Votes) > 0, width))
-	}
-	for _, reason := range p.Reasons[len(changes):] {
-		lines = append(lines, sentence("· "+oneLine(reason, 200), nil, width))
-	}
-	if !question {
-		if p.Summary != "" {
-			lines = append(lines, sentence(oneLine(p.Summary, 200), nil, width))
-		}
-		if len(p.Input) > 0 {
-			lines = append(lines, inputText(p, width))
-		}
-	}
+	lines := append([]string{headText(c, p)}, a.bodyLines(c, k)...)
 	now := time.Now()
 	for _, fact := range pendingFacts(p, now) {
 		lines = append(lines, sentence(fact, c.dim, width))
@@ -104,6 +82,47 @@ func (a *app) cardText(c palette, k card) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// bodyLines formats what was changed, what will happen, and why it asks.
+func (a *app) bodyLines(c palette, k card) []string {
+	p, width := k.Pending, a.width()
+	var lines []string
+	left := 0
+	changes := jig.Changes(p.Reasons)
+	for _, change := range changes {
+		lines = append(lines, sentence(oneLine(change, 400), c.yellow, width))
+	}
+	question := p.Kind == jig.PendingQuestion && p.Question != nil
+	switch {
+	case question:
+		lines = append(lines, questionText(*p.Question, width))
+	case p.Preview != nil:
+		shown := *p.Preview
+		if !k.whole {
+			shown, left = shortPreview(shown, maxDiffLines)
+		}
+		if lines = append(lines, previewText(c, shown, width)); left > 0 {
+			lines = append(lines, "  "+c.yellow(plural(left, "more line", "more lines")+":")+" "+c.cyan(a.command("approvals", "show", k.SessionID, k.Call)))
+		}
+	case p.Summary != "":
+		lines = append(lines, sentence(oneLine(p.Summary, 200), nil, width))
+	}
+	if !question && len(p.Input) > 0 {
+		p.Input = withoutCovered(p.Input, p.Preview)
+		p.Truncated = p.Truncated && (left == 0 || strings.Contains(string(p.Input), "…")) // else the line about more lines says it
+		lines = append(lines, inputText(p, width))
+	}
+	if k.comparison != nil {
+		lines = append(lines, comparisonText(c, *k.comparison, len(p.Votes) > 0, width))
+	}
+	for _, reason := range p.Reasons[len(changes):] {
+		lines = append(lines, sentence("· "+oneLine(reason, 200), nil, width))
+	}
+	return lines
+}
+
+// maxDiffLines is how many lines of diffs and of Markdown a card has, unless it shows the whole texts.
+const maxDiffLines = 8
 
 // headText formats the first line of a card: which call waits, and for what.
 func headText(c palette, p jig.Pending) string {
@@ -127,11 +146,7 @@ func headText(c palette, p jig.Pending) string {
 // cardLine formats a waiting call for a list of calls that get the same decision: on one line with the title of its preview or else the
 // beginning of its arguments. If that is wider than the terminal, the title or the arguments follow on lines of their own, behind a bar.
 func (a *app) cardLine(c palette, p jig.Pending) string {
-	shown, _ := jig.Excerpt(p.Input, 120)
-	what := oneLine(string(shown), 0)
-	if p.Preview != nil && p.Preview.Title != "" {
-		what = oneLine(p.Preview.Title, 120)
-	}
+	what := titleOf(p.Preview, p.Input)
 	head := fmt.Sprintf("  %s %s %s", oneLine(p.SessionID, 0), c.yellow(oneLine(p.Call, 0)), c.bold(oneLine(p.Tool, 0)))
 	if width := a.width(); width > 0 && lipgloss.Width(head+"  "+what) > width {
 		return head + "\n" + strings.Join(quoted(what, inputBar, width), "\n")
@@ -172,8 +187,9 @@ func (a *app) identity() []string {
 	return []string{"--as", a.flags.as}
 }
 
-// answers lists the commands that answer a waiting call as the principal whom the identity flags name. If decisions are signed, or the name is
-// left open, it leaves out the command of the stock Temporal CLI, which would need a token from `jig token` or the name in its payload.
+// answers lists the commands that answer a waiting call as the principal whom the identity flags name. Over HTTP,
+// or if decisions are signed or the name is left open, it leaves out the command of the stock Temporal CLI, which would need an address, a token from
+// `jig token` or the name in its payload.
 func (a *app) answers(p jig.Pending, identity []string) []string {
 	var signal string
 	var own [][]string
@@ -207,7 +223,7 @@ func (a *app) answers(p jig.Pending, identity []string) []string {
 		}
 	}
 	var list []string
-	if !a.signs() && !slices.Contains(identity, "…") {
+	if a.server == nil && !a.signs() && !slices.Contains(identity, "…") {
 		list = append(list, signal)
 	}
 	for _, words := range own {
@@ -333,12 +349,12 @@ func pendingFacts(p jig.Pending, now time.Time) []string {
 	if len(p.Votes) > 0 {
 		names := make([]string, len(p.Votes))
 		for i, v := range p.Votes {
-			names[i] = v.By + v.Proof.Mark(v.Claimed)
+			names[i] = v.By + v.Proof.Text(v.Claimed, v.Key)
 		}
 		add("approved so far by %s: %s", strings.Join(names, ", "), cmp.Or(consent.Missing(), "nothing is missing"))
 	}
 	for _, d := range p.Delegations {
-		add("%s%s delegated to %s", d.From, d.Proof.Mark(d.Claimed), d.To)
+		add("%s%s delegated to %s", d.From, d.Proof.Text(d.Claimed, d.Key), d.To)
 	}
 	if !p.NextAt.IsZero() {
 		add("%s", nextFact(p, consent.Terms, now))
@@ -370,7 +386,7 @@ func todayFact(p jig.Pending, r protocol.Review, now time.Time) string {
 func nextFact(p jig.Pending, t jig.Terms, now time.Time) string {
 	for _, r := range t.Requirements {
 		for _, e := range r.Escalate {
-			if e.Reason == "" && p.RequestedAt.Add(e.After).Equal(p.NextAt) {
+			if e.Reason == "" && p.RequestedAt.Add(time.Duration(e.After)).Equal(p.NextAt) {
 				return fmt.Sprintf("%s may also decide %s", e.Approvers, when(p.NextAt, now))
 			}
 		}

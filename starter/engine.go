@@ -58,6 +58,7 @@ type operations interface {
 type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
+	Decisions(ctx context.Context, request protocol.DecisionsRequest) (protocol.ApprovalList, error)
 	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error

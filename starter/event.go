@@ -145,6 +145,7 @@ type eventData struct {
 	By         names     `json:"by"`
 	Claimed    bool      `json:"claimed"`
 	Proof      jig.Proof `json:"proof"`
+	Key        string    `json:"key"`
 	Model      string    `json:"model"`
 	Answer     string    `json:"answer"`
 	Message    string    `json:"message"`
@@ -249,19 +250,14 @@ func (d eventData) words(e jig.Event) string {
 	if len(d.By) == 0 {
 		return text
 	}
-	by := "by " + strings.Join(d.By, ", ") + d.proofWord()
+	by, proof := "by "+strings.Join(d.By, ", "), d.Proof.Text(d.Claimed, d.Key)
 	if text == "" {
-		return by
+		return by + proof
+	}
+	if proof = strings.Trim(proof, " ()"); proof != "" {
+		by += ", " + proof
 	}
 	return text + " (" + by + ")"
-}
-
-// proofWord returns ", claimed" or ", vouched" for an identity that was not proved with a key.
-func (d eventData) proofWord() string {
-	if mark := strings.Trim(d.Proof.Mark(d.Claimed), " ()"); mark != "" {
-		return ", " + mark
-	}
-	return ""
 }
 
 // approvalSummary summarizes an approval, question or grant event. It returns "" for all other events.

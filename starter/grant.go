@@ -185,7 +185,7 @@ func (a *app) grantText(g jig.Grant, now time.Time) string {
 	if g.When != "" && g.When != "true" {
 		lines = append(lines, "  when "+oneLine(g.When, 200))
 	}
-	by := "  given by " + oneLine(strings.Join(g.By, ", ")+g.Proof.Mark(g.Claimed), 200)
+	by := "  given by " + oneLine(strings.Join(g.By, ", ")+g.Proof.Text(g.Claimed, ""), 200)
 	if g.Note != "" {
 		by += ": " + oneLine(g.Note, 200)
 	}

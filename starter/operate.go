@@ -253,7 +253,7 @@ func subjectText(p jig.Pause) string {
 
 // pauseText formats a pause for people, on one line.
 func pauseText(p jig.Pause) string {
-	text := subjectText(p) + ", by " + p.By + jig.ProofKey.Mark(p.Claimed) + " since " + moment(p.At)
+	text := subjectText(p) + ", by " + p.By + jig.Proof("").Text(p.Claimed, "") + " since " + moment(p.At)
 	if p.Reason != "" {
 		text += ": " + p.Reason
 	}

@@ -19,7 +19,7 @@ func reviewed() jig.Pending {
 	p.Terms = &jig.Terms{
 		Requirements: []jig.Requirement{
 			{Rule: "pay/large", Approvers: jig.Approvers{Groups: []string{"finance"}}, Quorum: 2, Escalate: []jig.Escalation{
-				{After: 30 * time.Minute, Approvers: jig.Approvers{People: []string{"dora"}}},
+				{After: jig.Duration(30 * time.Minute), Approvers: jig.Approvers{People: []string{"dora"}}},
 			}},
 			{Rule: "pay/any", Quorum: 1},
 		},
@@ -37,9 +37,9 @@ func TestPending_ShowsTerms(t *testing.T) {
 	got, _ := jigCLIAt(t, &fake{pending: []jig.Pending{p}}, "approvals", "--as", "ben")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Equal(t, `ses_1 3.1 file.write waits for approval
-  · a write asks
   write report.md
     path: report.md
+  · a write asks
   requested by ana, agent billing
   needs 2 of group finance (pay/large); after 30m also dora
   needs 1 of anybody (pay/any)
@@ -206,8 +206,8 @@ func TestEventLine_SummarizesApprovals(t *testing.T) {
 		},
 		"delegated":  {jig.EventApprovalDelegated, `{"by":"ana","claimed":false,"to":"ben","note":"he knows"}`, "approval delegated · to ben: he knows (by ana)"},
 		"taken back": {jig.EventApprovalDelegated, `{"by":"ana","from":"ben","note":"I am back"}`, "approval delegated · taken back from ben: I am back (by ana)"},
-		"vouched":    {jig.EventToolApproved, `{"by":"ben","claimed":false,"proof":"vouched"}`, "approved · by ben, vouched"},
-		"signed":     {jig.EventToolApproved, `{"by":"ben","claimed":false,"proof":"key"}`, "approved · by ben"},
+		"vouched":    {jig.EventToolApproved, `{"by":"ben","claimed":false,"proof":"vouched","key":"srv_9532f35f"}`, "approved · by ben (vouched by srv_9532f35f)"},
+		"signed":     {jig.EventApprovalVoted, `{"by":"ben","claimed":false,"proof":"key","key":"ben-1","missing":"1 missing"}`, "1 missing (by ben, signed with key ben-1)"},
 		"no note":    {jig.EventApprovalDelegated, `{"by":"ana","to":"ben"}`, "approval delegated · to ben (by ana)"},
 		"reminded":   {jig.EventApprovalReminded, `{"due":"2026-01-02T12:00:00Z","missing":"0 of 1 approvals by ben, 1 missing"}`, "still waits for approval · 0 of 1 approvals by ben, 1 missing"},
 		"escalated":  {jig.EventApprovalEscalated, `{"missing":"m","approvers":{"people":["dora"],"groups":["leads"]}}`, "more people may approve · now also dora or group leads"},

@@ -200,7 +200,7 @@ FAIL  pays alone: the largest quorum is 2, not 1
 	require.Contains(t, got.stdout, "  if nobody decides in time, the session fails\n")
 
 	const asJSON = `{"requirements":[{"rule":"pay/two","approvers":{"groups":["finance"],"permission":"pay"},"quorum":2,
-		"escalate":[{"after":86400000000000,"approvers":{"people":["dora"]}}]}],"not_requester":true,"remind":5400000000000,"on_expiry":"cancel"}`
+		"escalate":[{"after":"24h","approvers":{"people":["dora"]}}]}],"not_requester":true,"remind":"1h30m","on_expiry":"cancel"}`
 	var report struct {
 		Terms json.RawMessage
 		Cases []struct{ Terms json.RawMessage }

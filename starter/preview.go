@@ -48,6 +48,26 @@ func previewText(c palette, p jig.Preview, width int) string {
 	return strings.Join(append(lines, sentence("an approval is bound to it: "+p.Binding(), c.dim, width)), "\n")
 }
 
+// shortPreview leaves out what exceeds so many lines of the texts of a preview that have several lines. left is how many lines that are.
+func shortPreview(p jig.Preview, most int) (short jig.Preview, left int) {
+	fit := func(text string) string {
+		lines := strings.Split(text, "\n")
+		if len(lines) == 1 {
+			return text
+		}
+		n := min(len(lines), max(most, 0)+1) // the first line is a heading
+		most, left = most-n+1, left+len(lines)-n
+		return strings.Join(lines[:n], "\n")
+	}
+	short = p
+	short.Changes = make([]string, len(p.Changes))
+	for i, change := range p.Changes {
+		short.Changes[i] = fit(change)
+	}
+	short.Markdown = fit(p.Markdown)
+	return short, left
+}
+
 // comparisonText says whether a call that waits is still what its card shows, and what follows if it is not. voted reports that an approval
 // counts already.
 func comparisonText(c palette, found protocol.Comparison, voted bool, width int) string {

@@ -59,9 +59,10 @@ func TestPendingText_ShowsThePreviewFirst(t *testing.T) {
 		Kind: jig.PendingApproval, Call: "1.1", Tool: "file.write", Summary: "Writes a file.", Input: []byte(`{"path":"a"}`), Reasons: []string{"it writes"},
 		Preview: &jig.Preview{Title: "Creates a"},
 	}})
-	preview, reason, summary := strings.Index(text, "preview: Creates a"), strings.Index(text, "· it writes"), strings.Index(text, "Writes a file.")
+	preview, argument, reason := strings.Index(text, "preview: Creates a"), strings.Index(text, "path: a"), strings.Index(text, "· it writes")
 	require.Positive(t, preview)
-	require.Less(t, preview, reason)
-	require.Less(t, reason, summary, "reasons stand before the arguments")
+	require.Less(t, preview, argument)
+	require.Less(t, argument, reason, "what will happen stands before why it asks")
+	require.NotContains(t, text, "Writes a file.", "the preview says more")
 	require.NotContains(t, a.cardText(palette{}, card{Pending: jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Tool: "a.b"}}), "preview", "a tool without previews is shown as before")
 }

@@ -27,6 +27,16 @@ type reviewFakes struct {
 	// reviews are the answers about waiting calls, and reviewed says for whom they were asked.
 	reviews  []protocol.Review
 	reviewed string
+	// decisionPages are the pages of decisions, and decisionsAsked the requests for them.
+	decisionPages  []protocol.ApprovalList
+	decisionsAsked []protocol.DecisionsRequest
+	// shownDecisions are the decisions about a call that is shown.
+	shownDecisions []jig.Decided
+}
+
+func (f *reviewFakes) Decisions(_ context.Context, request protocol.DecisionsRequest) (protocol.ApprovalList, error) {
+	f.decisionsAsked = append(f.decisionsAsked, request)
+	return f.decisionPages[len(f.decisionsAsked)-1], f.failing
 }
 
 func (f *reviewFakes) Review(_ context.Context, _, principal string, _ bool, _ []protocol.WaitingCall) ([]protocol.Review, error) {

@@ -203,6 +203,8 @@ func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) e
 	}
 	if view.Error != nil {
 		rows = append(rows, []string{"error", a.out.red(oneLine(view.Error.Error(), 0))})
+	} else if why := undoneBecause(view.Pending); why != "" {
+		rows = append(rows, []string{"error", a.out.red(oneLine(why, 0)) + "; what was done is being undone"})
 	}
 	a.table(rows)
 	if len(view.Calls) > 0 {
@@ -236,6 +238,17 @@ func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) e
 		return a.print("\n%s", safeText(view.Answer))
 	}
 	return nil
+}
+
+// undoneBecause returns why a run failed of which an undo waits; "" if none does.
+func undoneBecause(waiting []jig.Pending) string {
+	for _, p := range waiting {
+		if changes := jig.Changes(p.Reasons); len(changes) > 0 && strings.HasPrefix(changes[0], jig.UndoOf) {
+			_, why, _ := strings.Cut(changes[0], jig.Because)
+			return why
+		}
+	}
+	return ""
 }
 
 // agentName returns the name of a session's agent for people: "none" for a call that was made without one.

@@ -120,7 +120,7 @@ func newDispatcher(
 	if err != nil { // the settings were checked
 		logger.Error("mail cannot be sent", slog.Any("error", err))
 	}
-	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback)})
+	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback), PublicURL: s.PublicURL})
 	return &notify.Dispatcher{
 		Outbox:    db,
 		Settings:  settings,

@@ -121,7 +121,7 @@ type Settings struct {
 	MetricsAddress string
 	// Tracing says whether to write OpenTelemetry traces, and what they contain; default none.
 	Tracing telemetry.Settings
-	// PublicURL is the address of the server, for links in messages to people; empty means no links.
+	// PublicURL is the address of the server, for links in notices; empty means no links.
 	PublicURL string
 	// MailServer is the server that sends mail to people, smtp://user:password@host:port or smtps://…, and MailFrom the sender; empty means no
 	// mail.

@@ -416,7 +416,7 @@ func (s *schedule) composing() bool {
 
 // checkGrants checks that no grant was used after it was revoked, or more often than it allows.
 func (s *schedule) checkGrants() {
-	rows, err := s.db.FindAudit(s.t.Context(), s.tenant, "", time.Time{}, time.Time{}, max(0, s.audited-500), 1000)
+	rows, _, err := s.db.FindAudit(s.t.Context(), s.tenant, protocol.AuditFilter{}, max(0, s.audited-500), 1000)
 	require.NoError(s.t, err)
 	revoked, used := map[string]bool{}, map[string]int{}
 	for _, row := range rows {

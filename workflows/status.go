@@ -231,13 +231,10 @@ func describeOne(b *strings.Builder, sessionID, flags string, ref activities.Cal
 		sessionID = ask.SessionID
 		fmt.Fprintf(b, "In session `%s`, which answers call %s.\n\n", sessionID, ask.Via)
 	}
+	changes := jig.Changes(ask.Reasons)
+	describeReasons(b, "important", changes)
 	describePreview(b, ask.Preview)
-	for _, reason := range ask.Reasons {
-		fmt.Fprintf(b, "- reason: %s\n", verbatim(reason))
-	}
-	if len(ask.Reasons) > 0 {
-		b.WriteString("\n")
-	}
+	describeReasons(b, "reason", ask.Reasons[len(changes):])
 	fmt.Fprintf(b, "Summary: %s\n\n", verbatim(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
@@ -254,6 +251,16 @@ func describeOne(b *strings.Builder, sessionID, flags string, ref activities.Cal
 	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(answerCommands(sessionID, flags, *ask), "\n"))
 }
 
+// describeReasons lists reasons, each with a label.
+func describeReasons(b *strings.Builder, label string, reasons []string) {
+	for _, reason := range reasons {
+		fmt.Fprintf(b, "- %s: %s\n", label, verbatim(reason))
+	}
+	if len(reasons) > 0 {
+		b.WriteString("\n")
+	}
+}
+
 // describeTerms states what an approval requires and what people have decided so far.
 func describeTerms(b *strings.Builder, ask jig.Pending) {
 	consent := approval.ConsentOf(ask)
@@ -265,7 +272,7 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 		fmt.Fprintf(b, "- terms: %s\n", verbatim(line))
 	}
 	for _, v := range ask.Votes {
-		fmt.Fprintf(b, "- approved by %s%s\n", verbatim(v.By), v.Proof.Mark(v.Claimed))
+		fmt.Fprintf(b, "- approved by %s%s\n", verbatim(v.By), v.Proof.Text(v.Claimed, v.Key))
 	}
 	for _, d := range ask.Delegations {
 		fmt.Fprintf(b, "- delegated by %s to %s\n", verbatim(d.From), verbatim(d.To))

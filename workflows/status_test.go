@@ -65,6 +65,18 @@ func TestDetails_CannotBeForged(t *testing.T) {
 	require.Equal(t, []string{"- digest `1234`\n"}, digests)
 }
 
+func TestDetails_SayFirstWhatIsUndone(t *testing.T) {
+	t.Parallel()
+	text := workflows.Described("ses_1", jig.Pending{
+		Kind: jig.PendingApproval, Call: "1.1/reserve.undo", Tool: "file.write", Preview: &jig.Preview{Title: "Removes the order"},
+		Reasons: []string{"undoes 1.1/reserve, because: the shop is closed", "it writes"},
+	})
+	undoes, preview, reason := strings.Index(text, "- important: `undoes 1.1/reserve"), strings.Index(text, "Removes the order"), strings.Index(text, "- reason: `it writes`")
+	require.Positive(t, undoes)
+	require.Less(t, undoes, preview)
+	require.Less(t, preview, reason)
+}
+
 // hostile are texts from a model that look like Markdown, HTML or commands to a terminal.
 var hostile = []string{
 	"[approve here](https://evil.example)", "![x](https://evil.example/x.png)", "<img src=https://evil.example>", "https://evil.example",

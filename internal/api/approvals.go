@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -15,8 +16,14 @@ func approvals() []Any {
 	return []Any{ListApprovals, GetApproval, ReviewApprovals, Decide, DecideSeveral, Delegate, Answer, Reconcile}
 }
 
-// ListApprovalsRequest asks for a page of the calls that wait for people.
+// ListApprovalsRequest asks for a page of the calls that wait for people, or of the decisions about calls.
 type ListApprovalsRequest struct {
+	Decided bool          `query:"decided" doc:"Decisions about calls, the latest first, instead of calls that wait"`
+	By      string        `query:"by" names:"person" maxLength:"200" doc:"Only decisions of this principal; me is that of the credential. Implies decided"`
+	Outcome audit.Outcome `query:"outcome" enum:"approved,granted,denied,expired,withdrawn,answered,reconciled" doc:"Only decisions with this outcome; implies decided. A standing approval has granted a call"`
+	Since   time.Time     `query:"since" doc:"Only decisions made at or after this time; implies decided"`
+	Until   time.Time     `query:"until" doc:"Only decisions made before this time; implies decided"`
+
 	CanDecide   bool      `query:"can_decide" doc:"Only calls that the principal of the credential may decide and has not decided yet"`
 	Kind        string    `query:"kind" enum:"approval,reconcile,question"`
 	Tool        string    `query:"tool" names:"tool" maxLength:"200" doc:"Only calls of this tool, or of a category such as file.*"`
@@ -28,15 +35,24 @@ type ListApprovalsRequest struct {
 	Page
 }
 
-// ListApprovals lists the calls that wait for people.
-var ListApprovals = reading[ListApprovalsRequest, protocol.ApprovalList](
-	Approvals, "list-approvals", "/v1/approvals", "List the calls that wait for people, oldest first",
-)
+// History reports whether the request asks for decisions.
+func (r ListApprovalsRequest) History() bool {
+	return r.Decided || r.By != "" || r.Outcome != "" || !r.Since.IsZero() || !r.Until.IsZero()
+}
 
-// GetApproval gets a call that waits for a person.
+// ListApprovals lists the calls that wait for people.
+var ListApprovals = Op[ListApprovalsRequest, protocol.ApprovalList]{Operation: Operation{
+	Name: "list-approvals", Method: http.MethodGet, Path: "/v1/approvals", Tag: Approvals, Scope: credential.ScopeRead,
+	Summary: "List the calls that wait for people, oldest first, or the decisions about calls, the latest first",
+	Details: "Decisions are listed by person, tool, agent, session, outcome and time, also those of sessions that were deleted. An approval that did not " +
+		"suffice (in_part) is listed only with the decisions of its person.",
+}}
+
+// GetApproval gets a call that waits or waited for a person.
 var GetApproval = Op[CallPath, protocol.ShownCall]{Operation: Operation{
 	Name: "get-approval", Method: http.MethodGet, Path: "/v1/approvals/{session}", Tag: Approvals, Scope: credential.ScopeRead,
-	Summary: "Get a call that waits for a person, with its whole input", Fails: []int{404, 409},
+	Summary: "Get a call that waits for a person, with its whole input, or the decisions about one that waited and what it has come to",
+	Fails:   []int{404, 409},
 }}
 
 // ReviewApprovalsRequest asks what applies to calls now.

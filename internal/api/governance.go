@@ -185,7 +185,7 @@ var BacktestPolicy = Op[BacktestRequest, protocol.BacktestPage]{Operation: Opera
 var GetAudit = Op[protocol.AuditRequest, protocol.AuditPage]{Engine: protocol.ReadAudit, Operation: Operation{
 	Name: "get-audit", Method: http.MethodGet, Path: "/v1/audit", Tag: Operate, Scope: credential.ScopeRead,
 	Summary: "Get rows of the audit chain, oldest first",
-	Details: "The rows of all pages form a chain, unless session, since or until select some of them.",
+	Details: "The rows of all pages form a chain, unless a filter selects some of them.",
 }}
 
 // GetAuditHead gets the number and the hash of the last row of the audit chain.

@@ -120,7 +120,7 @@ func TestIndependent_FindsOthersOrEndsTheCall(t *testing.T) {
 	} {
 		p := independent(row.quorum, row.askers...)
 		if row.escalate {
-			p.Terms.Requirements[0].Escalate = []jig.Escalation{{After: time.Hour, Approvers: lead()}}
+			p.Terms.Requirements[0].Escalate = []jig.Escalation{{After: jig.Duration(time.Hour), Approvers: lead()}}
 		}
 		got, denied := row.e.Independent(p, noonOf())
 		require.Equal(t, row.denied, denied != nil, name)
@@ -227,7 +227,7 @@ func randomWorld(random *rand.Rand) *world {
 	p := independent(1+random.IntN(2), askers...)
 	p.RequestedBy, p.ExpiresAt = "", time.Time{}
 	if random.IntN(2) == 0 {
-		p.Terms.Requirements[0].Escalate = []jig.Escalation{{After: 30 * time.Minute, Approvers: lead()}}
+		p.Terms.Requirements[0].Escalate = []jig.Escalation{{After: jig.Duration(30 * time.Minute), Approvers: lead()}}
 	}
 	w.state = waiting(p.Terms)
 	w.state.Open.Pending = p

@@ -151,12 +151,12 @@ func (c Consent) Moments(after, until time.Time) []Moment {
 	var list []Moment
 	for _, r := range c.Terms.Requirements {
 		for _, e := range r.Escalate {
-			if at := c.RequestedAt.Add(e.After); e.Reason == "" && at.After(after) && !at.After(until) {
+			if at := c.RequestedAt.Add(time.Duration(e.After)); e.Reason == "" && at.After(after) && !at.After(until) {
 				list = append(list, Moment{At: at, Escalation: &e.Approvers})
 			}
 		}
 	}
-	if every := c.Terms.Remind; every > 0 && until.After(c.RequestedAt) {
+	if every := time.Duration(c.Terms.Remind); every > 0 && until.After(c.RequestedAt) {
 		last := c.RequestedAt.Add(until.Sub(c.RequestedAt).Truncate(every))
 		if last.After(c.RequestedAt) && last.After(after) {
 			list = append(list, Moment{At: last})
@@ -177,11 +177,11 @@ func (c Consent) Next(after time.Time) time.Time {
 	for _, r := range c.Terms.Requirements {
 		for _, e := range r.Escalate {
 			if e.Reason == "" {
-				soonest(c.RequestedAt.Add(e.After))
+				soonest(c.RequestedAt.Add(time.Duration(e.After)))
 			}
 		}
 	}
-	if every := c.Terms.Remind; every > 0 {
+	if every := time.Duration(c.Terms.Remind); every > 0 {
 		waited := max(0, after.Sub(c.RequestedAt))
 		soonest(c.RequestedAt.Add(waited.Truncate(every) + every))
 	}

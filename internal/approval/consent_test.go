@@ -27,7 +27,7 @@ func leo() jig.Principal {
 func TestEntitled_ByApproversEscalationsAndDelegations(t *testing.T) {
 	t.Parallel()
 	two := []jig.Requirement{
-		{Rule: "p/a", Approvers: finance(), Quorum: 2, Escalate: []jig.Escalation{{After: time.Hour, Approvers: jig.Approvers{People: []string{"eve"}}}}},
+		{Rule: "p/a", Approvers: finance(), Quorum: 2, Escalate: []jig.Escalation{{After: jig.Duration(time.Hour), Approvers: jig.Approvers{People: []string{"eve"}}}}},
 		{Rule: "p/b", Approvers: lead(), Quorum: 1},
 	}
 	ana, eve := jig.Principal{ID: "ana"}, jig.Principal{ID: "eve"}
@@ -111,8 +111,8 @@ func TestMoments_RemindersAndEscalations(t *testing.T) {
 	t.Parallel()
 	eve := jig.Approvers{People: []string{"eve"}}
 	c := approval.Consent{RequestedAt: noonOf(), Terms: jig.Terms{
-		Remind:       4 * time.Hour,
-		Requirements: []jig.Requirement{{Escalate: []jig.Escalation{{After: 4 * time.Hour, Approvers: eve}, {After: 9 * time.Hour, Approvers: lead()}}}},
+		Remind:       jig.Duration(4 * time.Hour),
+		Requirements: []jig.Requirement{{Escalate: []jig.Escalation{{After: jig.Duration(4 * time.Hour), Approvers: eve}, {After: jig.Duration(9 * time.Hour), Approvers: lead()}}}},
 	}}
 	moments := func(after, until time.Duration) []string {
 		list := []string{}
@@ -149,12 +149,12 @@ func TestMoments_AreReturnedOnce(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(4, 7))
 	for range 2000 {
-		c := approval.Consent{RequestedAt: noonOf(), Terms: jig.Terms{Remind: time.Duration(random.IntN(3)) * time.Duration(1+random.IntN(90)) * time.Minute}}
+		c := approval.Consent{RequestedAt: noonOf(), Terms: jig.Terms{Remind: jig.Duration(random.IntN(3)) * jig.Duration(1+random.IntN(90)) * jig.Duration(time.Minute)}}
 		escalations := 0
 		for range random.IntN(3) {
 			r := jig.Requirement{}
 			for range random.IntN(3) {
-				r.Escalate = append(r.Escalate, jig.Escalation{After: time.Duration(1+random.IntN(600)) * time.Minute, Approvers: lead()})
+				r.Escalate = append(r.Escalate, jig.Escalation{After: jig.Duration(1+random.IntN(600)) * jig.Duration(time.Minute), Approvers: lead()})
 				escalations++
 			}
 			c.Terms.Requirements = append(c.Terms.Requirements, r)
@@ -173,7 +173,7 @@ func TestMoments_AreReturnedOnce(t *testing.T) {
 				}
 				reminders++
 				require.True(t, m.At.After(last), "twice")
-				require.Zero(t, m.At.Sub(noonOf())%c.Terms.Remind)
+				require.Zero(t, m.At.Sub(noonOf())%time.Duration(c.Terms.Remind))
 				last = m.At
 			}
 			require.LessOrEqual(t, reminders, 1)
@@ -206,7 +206,7 @@ func randomGranting(random *rand.Rand) granting {
 	for range random.IntN(4) {
 		r := jig.Requirement{Quorum: random.IntN(4), Approvers: jig.Approvers{Groups: []string{[]string{"a", "b", "c"}[random.IntN(3)]}}}
 		if random.IntN(3) == 0 {
-			r.Escalate = []jig.Escalation{{After: time.Duration(random.IntN(30)) * time.Minute, Approvers: jig.Approvers{People: []string{"p5"}}}}
+			r.Escalate = []jig.Escalation{{After: jig.Duration(random.IntN(30)) * jig.Duration(time.Minute), Approvers: jig.Approvers{People: []string{"p5"}}}}
 		}
 		g.consent.Terms.Requirements = append(g.consent.Terms.Requirements, r)
 	}

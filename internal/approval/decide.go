@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/stored"
 )
 
@@ -26,7 +27,7 @@ const (
 func Decide(s State, r DecisionRequest) (Transition, error) {
 	d, why := weigh(s, r)
 	if why != "" {
-		about := by(r.Principal)
+		about := by(r.Principal, r.Evidence)
 		about["answer"] = string(r.Decision.Answer)
 		return s.refuse(r.Decision.Call, why, about, audit.By(r.Principal, r.Evidence, r.Decision.Note)), nil
 	}
@@ -192,8 +193,11 @@ func (s State) accepted(status jig.CallStatus) jig.Ruled {
 }
 
 // by returns the data of an event that says who acted, with what proof.
-func by(p jig.Principal) Details {
+func by(p jig.Principal, evidence *identity.Evidence) Details {
 	what := Details{"by": p.ID, "claimed": p.Claimed}
+	if key := evidence.KeyID(); key != "" {
+		what["key"] = key
+	}
 	if p.Proof != "" {
 		what["proof"] = p.Proof
 	}
@@ -202,13 +206,13 @@ func by(p jig.Principal) Details {
 
 func (d decision) ballot() jig.Vote {
 	return jig.Vote{
-		By: d.Principal.ID, Maker: d.Principal.Maker, Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
+		By: d.Principal.ID, Maker: d.Principal.Maker, Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Key: d.Evidence.KeyID(), Counts: d.counts,
 		At: d.Now.UTC(), Note: stored.Clean(d.Decision.Note),
 	}
 }
 
 func (d decision) details() Details {
-	what := by(d.Principal)
+	what := by(d.Principal, d.Evidence)
 	what["note"] = d.Decision.Note
 	return what
 }
@@ -288,7 +292,7 @@ func (d decision) voted(missing string, what Details) Transition {
 // decided adds the notice that tells others how an approval was decided.
 func (d decision) decided(t *Transition) {
 	n := d.Notice(jig.NoticeDecided, d.asked, d.Key)
-	n.Status, n.By, n.Proof, n.Reason = t.Ruled.Status, d.Principal.ID, d.Principal.Proof, d.Decision.Reason
+	n.Status, n.By, n.Proof, n.Key, n.Reason = t.Ruled.Status, d.Principal.ID, d.Principal.Proof, d.Evidence.KeyID(), d.Decision.Reason
 	t.Notices = append(t.Notices, n)
 }
 

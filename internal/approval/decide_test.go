@@ -137,7 +137,7 @@ func TestDecide_RefusalNamesWhoTriedAndWhat(t *testing.T) {
 	s, r := waiting(byFinance(1)), decides(jig.Principal{ID: "eve", Claimed: true}, jig.Decision{Note: "let me", Answer: jig.AnswerDeny})
 	got := decide(t, s, r)
 	require.Equal(t, approval.Details{
-		"by": "eve", "claimed": true, "answer": "deny", "call": "1.1", "reason": "eve may not decide this call: it is for group finance",
+		"by": "eve", "claimed": true, "key": "k1", "answer": "deny", "call": "1.1", "reason": "eve may not decide this call: it is for group finance",
 	}, got.Events[0].Data)
 	require.Equal(t, audit.Entry{
 		Kind: audit.AuditRefused, By: "eve", Claimed: true, Evidence: proof(), SessionID: "ses_1", Call: "1.1", Tool: "file.write", Digest: "d1",
@@ -149,7 +149,7 @@ func TestDecide_LastVoteLetsTheCallRun(t *testing.T) {
 	t.Parallel()
 	s, r := waiting(nil), decides(jig.Principal{ID: "ben", Claimed: true}, jig.Decision{Digest: "d1", Note: "fi\x00ne"})
 	got := decide(t, s, r)
-	vote := jig.Vote{By: "ben", Claimed: true, Counts: []int{0}, At: r.Now, Note: "fi\uFFFDne"}
+	vote := jig.Vote{By: "ben", Claimed: true, Key: "k1", Counts: []int{0}, At: r.Now, Note: "fi\uFFFDne"}
 	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, got.Ruled)
 	require.Equal(t, &approval.CallChange{Status: jig.CallReserved}, got.Call)
 	require.Equal(t, &approval.Outcome{
@@ -158,12 +158,12 @@ func TestDecide_LastVoteLetsTheCallRun(t *testing.T) {
 	require.Equal(t, []string{"event tool.approved", "notice approval.decided", "audit approved ben"}, told(got))
 	require.Equal(t, approval.Event{
 		Type: jig.EventToolApproved, Pass: 1, CallID: "1.1", Tool: "file.write",
-		Data: approval.Details{"by": "ben", "claimed": true, "note": "fi\x00ne", "digest": "d1"},
+		Data: approval.Details{"by": "ben", "claimed": true, "key": "k1", "note": "fi\x00ne", "digest": "d1"},
 	}, got.Events[0])
 	require.Equal(t, audit.Entry{
 		Kind: audit.AuditApproved, By: "ben", Claimed: true, Evidence: proof(), SessionID: "ses_1", Call: "1.1", Tool: "file.write",
 		PolicyVersion: "p1", Digest: "d1", ApprovedDigest: "d1", Note: "fi\x00ne", Status: jig.CallReserved,
-		Shown: &audit.Shown{Summary: "writes a file", Reasons: []string{"it writes"}, Input: s.Open.Input},
+		Shown: audit.ShownOf(s.Open.Pending),
 	}, got.Audit[0])
 	require.Equal(t, jig.CallReserved, got.Notices[0].Status)
 	require.Equal(t, "ben", got.Notices[0].By)
@@ -319,11 +319,11 @@ func TestDecide_DelegateHandsTheDecisionOn(t *testing.T) {
 	s, r := waiting(byFinance(1)), decides(fay(), jig.Decision{Answer: jig.AnswerDelegate, To: "eve", Note: "on holiday"})
 	got := decide(t, s, r)
 	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "delegated to eve"}, got.Ruled)
-	require.Equal(t, []jig.Delegation{{From: "fay", To: "eve", At: r.Now, Counts: []int{0}}}, got.Delegations)
+	require.Equal(t, []jig.Delegation{{From: "fay", To: "eve", At: r.Now, Key: "k1", Counts: []int{0}}}, got.Delegations)
 	require.Nil(t, got.Outcome)
 	require.Nil(t, got.Call)
 	require.Equal(t, []string{"event approval.delegated", "notice approval.delegated", "audit delegated fay"}, told(got))
-	require.Equal(t, approval.Details{"by": "fay", "claimed": false, "note": "on holiday", "to": "eve"}, got.Events[0].Data)
+	require.Equal(t, approval.Details{"by": "fay", "claimed": false, "key": "k1", "note": "on holiday", "to": "eve"}, got.Events[0].Data)
 	require.Equal(t, &jig.Approvers{People: []string{"eve"}}, got.Notices[0].Approvers)
 	require.Equal(t, "eve", got.Audit[0].Subject)
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
@@ -44,7 +45,8 @@ func (d decision) delegated() (after jig.Pending, why string) {
 	}
 	after = d.asked
 	after.Delegations = append(slices.Clone(after.Delegations), jig.Delegation{
-		From: d.Principal.ID, Maker: d.Principal.Maker, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
+		From: d.Principal.ID, Maker: d.Principal.Maker, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Proof: d.Principal.Proof,
+		Key: d.Evidence.KeyID(), Counts: d.counts,
 	})
 	if _, why := ConsentOf(after).Entitled(d.person(to), d.Now); why != "" {
 		return after, why
@@ -69,7 +71,7 @@ func (d decision) stranded(after jig.Pending) string {
 func (v Voters) able(p jig.Pending, requirement int) int {
 	latest := p.RequestedAt
 	for _, e := range demands(termsOf(p))[requirement].Escalate {
-		if at := p.RequestedAt.Add(e.After); at.After(latest) && (p.ExpiresAt.IsZero() || at.Before(p.ExpiresAt)) {
+		if at := p.RequestedAt.Add(time.Duration(e.After)); at.After(latest) && (p.ExpiresAt.IsZero() || at.Before(p.ExpiresAt)) {
 			latest = at
 		}
 	}

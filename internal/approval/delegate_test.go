@@ -29,9 +29,9 @@ func takesBack(who jig.Principal) approval.DecisionRequest {
 func TestDecide_DelegationLeavesEnoughPeople(t *testing.T) {
 	t.Parallel()
 	escalated := byFinance(2)
-	escalated.Requirements[0].Escalate = []jig.Escalation{{After: 30 * time.Minute, Approvers: lead()}}
+	escalated.Requirements[0].Escalate = []jig.Escalation{{After: jig.Duration(30 * time.Minute), Approvers: lead()}}
 	late := byFinance(2)
-	late.Requirements[0].Escalate = []jig.Escalation{{After: 2 * time.Hour, Approvers: lead()}}
+	late.Requirements[0].Escalate = []jig.Escalation{{After: jig.Duration(2 * time.Hour), Approvers: lead()}}
 	both := byFinance(1)
 	both.Requirements = append(both.Requirements, jig.Requirement{Approvers: lead(), Quorum: 1})
 	named := &jig.Terms{Requirements: []jig.Requirement{{Approvers: jig.Approvers{People: []string{"fay", "zoe"}}, Quorum: 2}}}
@@ -103,7 +103,7 @@ func TestDecide_DelegationCanBeTakenBack(t *testing.T) {
 	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "taken back from eve"}, got.Ruled)
 	require.Equal(t, []jig.Delegation{handed("leo", "zoe")}, got.Delegations)
 	require.Equal(t, []string{"event approval.delegated", "audit delegated fay"}, told(got))
-	require.Equal(t, approval.Details{"by": "fay", "claimed": false, "note": "back again", "from": "eve"}, got.Events[0].Data)
+	require.Equal(t, approval.Details{"by": "fay", "claimed": false, "key": "k1", "note": "back again", "from": "eve"}, got.Events[0].Data)
 	require.Equal(t, []string{"fay", "taken back from eve", "back again"}, []string{got.Audit[0].Subject, got.Audit[0].Reason, got.Audit[0].Note})
 
 	s.Open.Delegations = got.Delegations

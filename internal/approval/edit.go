@@ -34,6 +34,9 @@ func (d decision) edit() Transition {
 	t := Transition{Ruled: d.accepted(status), Call: &CallChange{Status: status, Edited: &edited}, Said: said(d.Principal, jig.AskedReview)}
 	entry := d.entry(audit.AuditEdited, status)
 	entry.Patch, entry.ApprovedDigest, entry.PolicyVersion = d.Patch, edited.Digest, edited.PolicyVersion
+	if changes := jig.Changes(edited.Reasons); len(changes) > len(jig.Changes(d.asked.Reasons)) {
+		entry.Reason = changes[len(changes)-1]
+	}
 	t.Audit = append(t.Audit, entry)
 	what := d.editDetails()
 	if missing == "" {

@@ -14,8 +14,8 @@ import (
 // day.
 func reminded(outcome jig.ExpiryOutcome) approval.State {
 	terms := byFinance(1)
-	terms.Remind, terms.OnExpiry = time.Hour, outcome
-	terms.Requirements[0].Escalate = []jig.Escalation{{After: 90 * time.Minute, Approvers: jig.Approvers{People: []string{"eve"}}}}
+	terms.Remind, terms.OnExpiry = jig.Duration(time.Hour), outcome
+	terms.Requirements[0].Escalate = []jig.Escalation{{After: jig.Duration(90 * time.Minute), Approvers: jig.Approvers{People: []string{"eve"}}}}
 	s := waiting(terms)
 	s.Open.ExpiresAt = noonOf().Add(24 * time.Hour)
 	return s

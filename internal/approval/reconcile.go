@@ -19,7 +19,7 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 		why = s.mayReconcile(r)
 	}
 	if why != "" {
-		about := by(r.Principal)
+		about := by(r.Principal, r.Evidence)
 		about["answer"] = string(w.Outcome)
 		return s.refuse(w.Call, why, about, audit.By(r.Principal, r.Evidence, w.Note)), nil
 	}
@@ -29,14 +29,14 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 		Status: Approved, Answer: string(w.Outcome), By: r.Principal.ID, Claimed: r.Principal.Claimed, Note: w.Note, Key: r.Key,
 		Digest: s.Open.Digest,
 	}
-	what := by(r.Principal)
+	what := by(r.Principal, r.Evidence)
 	what["outcome"], what["note"] = string(w.Outcome), w.Note
 	t.Events = []Event{s.Call.Event(jig.EventToolReconciled, what)}
 	entry := s.Entry(audit.AuditReconciled, r.Principal, r.Evidence)
 	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, status
 	t.Audit = []audit.Entry{entry}
 	n := s.Notice(jig.NoticeDecided, s.Open.Pending, r.Key)
-	n.Status, n.By, n.Proof, n.Reason = status, r.Principal.ID, r.Principal.Proof, string(w.Outcome)
+	n.Status, n.By, n.Proof, n.Key, n.Reason = status, r.Principal.ID, r.Principal.Proof, r.Evidence.KeyID(), string(w.Outcome)
 	t.Notices = []jig.Notice{n}
 	if status == jig.CallReserved {
 		t.Call.InDoubt, t.Call.Anew = new(false), true

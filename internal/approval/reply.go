@@ -18,7 +18,7 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 		why = entitled(r.Counted(s.Open.Pending, r.Now), r.Principal, r.Now)
 	}
 	if why != "" {
-		about := by(r.Principal)
+		about := by(r.Principal, r.Evidence)
 		about["answer"] = "answer"
 		return s.refuse(r.Reply.Call, why, about, audit.By(r.Principal, r.Evidence, r.Reply.Note)), nil
 	}
@@ -36,7 +36,7 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	t.Outcome = &Outcome{
 		Status: Approved, Answer: "answer", By: r.Principal.ID, Claimed: r.Principal.Claimed, Note: r.Reply.Note, Key: r.Key, Digest: s.Open.Digest,
 	}
-	what := by(r.Principal)
+	what := by(r.Principal, r.Evidence)
 	what["note"], what["value"] = r.Reply.Note, shown
 	t.Events = []Event{
 		s.Call.Event(jig.EventToolAnswered, what),
@@ -47,7 +47,7 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	entry.Reason = "answer: " + stored.Cut(string(shown), jig.ExcerptBytes)
 	t.Audit = []audit.Entry{entry}
 	n := s.Notice(jig.NoticeDecided, s.Open.Pending, r.Key)
-	n.Status, n.By, n.Proof = jig.CallSucceeded, r.Principal.ID, r.Principal.Proof
+	n.Status, n.By, n.Proof, n.Key = jig.CallSucceeded, r.Principal.ID, r.Principal.Proof, r.Evidence.KeyID()
 	t.Notices = []jig.Notice{n}
 	return t, nil
 }

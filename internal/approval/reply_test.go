@@ -69,7 +69,7 @@ func TestReply_IsTheCallsResult(t *testing.T) {
 	require.JSONEq(t, `{"answer":"monday","by":"fay"}`, string(got.Call.Result.Data))
 	require.Equal(t, &approval.Outcome{Status: approval.Approved, Answer: "answer", By: "fay", Note: "so be it", Key: "k1", Digest: "d1"}, got.Outcome)
 	require.Equal(t, []string{"event tool.answered", "event tool.completed", "notice approval.decided", "audit answered fay"}, told(got))
-	require.Equal(t, approval.Details{"by": "fay", "claimed": false, "note": "so be it", "value": json.RawMessage(`"monday"`)}, got.Events[0].Data)
+	require.Equal(t, approval.Details{"by": "fay", "claimed": false, "key": "k1", "note": "so be it", "value": json.RawMessage(`"monday"`)}, got.Events[0].Data)
 	require.Equal(t, `answer: "monday"`, got.Audit[0].Reason)
 }
 

@@ -72,7 +72,7 @@ func (s State) Entry(kind audit.Kind, who jig.Principal, evidence *identity.Evid
 	e.Kind, e.SessionID, e.Call, e.Tool = kind, s.SessionID, s.Call.ID, s.Call.Tool
 	e.PolicyVersion, e.Digest = s.Call.PolicyVersion, s.Call.Digest
 	if s.Open != nil {
-		e.Digest, e.Shown = s.Open.Digest, s.Open.shown()
+		e.Digest, e.Shown = s.Open.Digest, audit.ShownOf(s.Open.Pending)
 	}
 	return e
 }
@@ -80,11 +80,6 @@ func (s State) Entry(kind audit.Kind, who jig.Principal, evidence *identity.Evid
 // Notice returns a notice about an approval of the call. Its id is the same for the same kind and the same unique text.
 func (s State) Notice(kind jig.NoticeKind, about jig.Pending, unique string) jig.Notice {
 	return jig.Notice{ID: noticeID(s.SessionID, s.Call.ID, kind, unique), Kind: kind, Approval: about}
-}
-
-// shown returns the parts of the call that the approver saw.
-func (r *Record) shown() *audit.Shown {
-	return &audit.Shown{Summary: r.Summary, Preview: r.Preview, Reasons: r.Reasons, Input: r.Input, Truncated: r.Truncated}
 }
 
 // Status is the state of an approval.

@@ -105,7 +105,7 @@ func requirementWords(_ jig.Pending, t jig.Terms) []string {
 				line += fmt.Sprintf("; also %s", e.Approvers)
 				continue
 			}
-			line += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
+			line += fmt.Sprintf("; after %s also %s", duration.Format(time.Duration(e.After)), e.Approvers)
 		}
 		lines = append(lines, line)
 	}
@@ -220,13 +220,13 @@ func remindWords(_ jig.Pending, t jig.Terms) []string {
 	if t.Remind == 0 {
 		return nil
 	}
-	return []string{"a reminder every " + duration.Format(t.Remind)}
+	return []string{"a reminder every " + duration.Format(time.Duration(t.Remind))}
 }
 
 func soonerRemind(to *jig.Terms, other jig.Terms) { to.Remind = Sooner(to.Remind, other.Remind) }
 
 // Sooner returns the shorter of two durations. Zero means no limit.
-func Sooner(a, b time.Duration) time.Duration {
+func Sooner[D ~int64](a, b D) D {
 	if a == 0 || b > 0 && b < a {
 		return b
 	}

@@ -17,9 +17,9 @@ func strictTerms() []jig.Terms {
 		{
 			Requirements: []jig.Requirement{{
 				Rule: "pay/large", Approvers: jig.Approvers{Groups: []string{"finance"}}, Quorum: 2,
-				Escalate: []jig.Escalation{{After: time.Hour, Approvers: jig.Approvers{People: []string{"dora"}}}},
+				Escalate: []jig.Escalation{{After: jig.Duration(time.Hour), Approvers: jig.Approvers{People: []string{"dora"}}}},
 			}},
-			NotRequester: true, ByDefault: true, Proof: jig.ProofPasskey, Remind: 4 * time.Hour, OnExpiry: jig.ExpiryFail,
+			NotRequester: true, ByDefault: true, Proof: jig.ProofPasskey, Remind: jig.Duration(4 * time.Hour), OnExpiry: jig.ExpiryFail,
 		},
 		{RequesterMay: "pay/small"},
 	}

@@ -65,7 +65,7 @@ type Entry struct {
 	Digest         string `json:"digest,omitempty"`
 	ApprovedDigest string `json:"approved_digest,omitempty"`
 	PolicyVersion  string `json:"policy_version,omitempty"`
-	// Shown holds the parts of the call that the person saw: summary, reasons and arguments, as in the pending approval.
+	// Shown holds the parts of the call that the person saw, as in the pending approval.
 	Shown *Shown `json:"shown,omitempty"`
 	// Patch is the change to the arguments, as JSON Patch (RFC 6902).
 	Patch json.RawMessage `json:"patch,omitempty"`
@@ -77,6 +77,48 @@ type Entry struct {
 	Status jig.CallStatus `json:"status,omitempty"`
 }
 
+// Outcome says how an entry decided a call that waited for a person.
+type Outcome string
+
+// The outcomes. A standing approval has granted a call.
+const (
+	OutcomeApproved   Outcome = "approved"
+	OutcomeGranted    Outcome = "granted"
+	OutcomeDenied     Outcome = "denied"
+	OutcomeExpired    Outcome = "expired"
+	OutcomeWithdrawn  Outcome = "withdrawn"
+	OutcomeAnswered   Outcome = "answered"
+	OutcomeReconciled Outcome = "reconciled"
+)
+
+// Outcomes lists the outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeApproved, OutcomeGranted, OutcomeDenied, OutcomeExpired, OutcomeWithdrawn, OutcomeAnswered, OutcomeReconciled}
+}
+
+// Outcome returns how the entry decided a call; "" if it did not. inPart reports an approval that does not suffice: others must approve too.
+func (e Entry) Outcome() (outcome Outcome, inPart bool) {
+	switch e.Kind { //nolint:exhaustive // the others decide nothing
+	case AuditApproved:
+		return OutcomeApproved, false
+	case AuditVoted, AuditEdited:
+		return OutcomeApproved, e.Status == jig.CallWaiting
+	case AuditGrantUsed:
+		return OutcomeGranted, false
+	case AuditDenied:
+		return OutcomeDenied, false
+	case AuditExpired:
+		return OutcomeExpired, false
+	case AuditWithdrawn:
+		return OutcomeWithdrawn, false
+	case AuditAnswered:
+		return OutcomeAnswered, false
+	case AuditReconciled:
+		return OutcomeReconciled, false
+	}
+	return "", false
+}
+
 // By returns an entry that says who acted, with what proof, and that person's note. The caller fills in the rest.
 func By(who jig.Principal, evidence *identity.Evidence, note string) Entry {
 	return Entry{By: who.ID, Claimed: who.Claimed, Proof: who.Proof, Evidence: evidence, Note: note}
@@ -84,11 +126,24 @@ func By(who jig.Principal, evidence *identity.Evidence, note string) Entry {
 
 // Shown holds the parts of a call that a person saw. Input is an [jig.Excerpt] of at most ExcerptBytes.
 type Shown struct {
+	Kind        jig.PendingKind `json:"kind,omitempty"`
+	Agent       string          `json:"agent,omitempty"`
+	RequestedBy string          `json:"requested_by,omitempty"`
+	RequestedAt time.Time       `json:"requested_at,omitzero"`
+
 	Summary   string          `json:"summary,omitempty"`
 	Preview   *jig.Preview    `json:"preview,omitempty"`
 	Reasons   []string        `json:"reasons,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`
+}
+
+// ShownOf returns the parts of a call that a person sees.
+func ShownOf(p jig.Pending) *Shown {
+	return &Shown{
+		Kind: p.Kind, Agent: p.Agent, RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Summary: p.Summary, Preview: p.Preview, Reasons: p.Reasons,
+		Input: p.Input, Truncated: p.Truncated,
+	}
 }
 
 // Row is one link in a tenant's hash chain: row N follows row N-1.

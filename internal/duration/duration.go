@@ -7,8 +7,9 @@ import (
 	"math"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/jig-run/jig"
 )
 
 // day is always 24 hours.
@@ -46,12 +47,5 @@ func Format(d time.Duration) string {
 
 // Short returns a duration as [time.Duration.String] does, without zeros at its end: "1h30m", not "1h30m0s". [time.ParseDuration] reads it.
 func Short(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return jig.Duration(d).String()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// serveApprovals serves the operations on calls that wait for people.
+// serveApprovals serves the operations on calls that wait or waited for people.
 func (a *API) serveApprovals() {
 	serve(a, api.ListApprovals, a.listApprovals)
 	serve(a, api.GetApproval, a.getApproval)
@@ -27,6 +27,9 @@ func (a *API) serveApprovals() {
 }
 
 func (a *API) listApprovals(ctx context.Context, in *api.ListApprovalsRequest) (protocol.ApprovalList, error) {
+	if in.History() {
+		return a.listDecisions(ctx, in)
+	}
 	tenant, who := callerOf(ctx)
 	filter := jig.PendingFilter{
 		Tool: in.Tool, Kind: jig.PendingKind(in.Kind), SessionID: in.Session, Agent: in.Agent, RequestedBy: in.RequestedBy, Before: in.Before, After: in.After,
@@ -44,6 +47,25 @@ func (a *API) listApprovals(ctx context.Context, in *api.ListApprovalsRequest) (
 	if found.Next != "" {
 		found.Next = mark + found.Next
 	}
+	return found, err
+}
+
+// listDecisions lists decisions about calls.
+func (a *API) listDecisions(ctx context.Context, in *api.ListApprovalsRequest) (found protocol.ApprovalList, err error) {
+	if in.CanDecide || in.Kind != "" || in.RequestedBy != "" || !in.Before.IsZero() || !in.After.IsZero() {
+		return found, invalid("can_decide, kind, requested_by, before and after filter calls that wait, not decisions").WithField("decided").
+			WithHint("use by, outcome, tool, agent, session, since and until")
+	}
+	tenant, who := callerOf(ctx)
+	if in.By == "me" {
+		in.By = who.ID
+	}
+	filter := protocol.AuditFilter{By: in.By, Tool: in.Tool, Agent: in.Agent, Outcome: in.Outcome, Since: in.Since, Until: in.Until}
+	if in.Session != "" {
+		filter.SessionID = jig.SessionID(tenant, in.Session)
+	}
+	request := protocol.DecisionsRequest{Tenant: tenant, Filter: filter, Cursor: in.Cursor, Limit: in.Limit}
+	err = a.options.Engine.Ask(ctx, string(protocol.ReadDecisions), request, &found)
 	return found, err
 }
 

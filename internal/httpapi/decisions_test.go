@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -145,4 +148,27 @@ func TestBody_AmbiguousJSONIsRefused(t *testing.T) {
 		require.NotEmpty(t, problem.Hint, row.body)
 	}
 	require.Empty(t, j.decided)
+}
+
+// Filters that only decisions have ask for decisions, with a cursor of their own.
+func TestListApprovals_ListsDecisions(t *testing.T) {
+	t.Parallel()
+	engine := &asked{}
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Engine.Asker = engine })
+	since := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	answer, body := s.send(http.MethodGet, "/v1/approvals?by=ana&tool=ledger.*&agent=payer&session=order-7&outcome=denied&since=2026-11-01T00:00:00Z&limit=3", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.JSONEq(t, `{"approvals":[]}`, body)
+	require.Equal(t, []string{string(protocol.ReadDecisions)}, engine.names)
+	require.Equal(t, protocol.DecisionsRequest{Tenant: "acme", Limit: 3, Filter: protocol.AuditFilter{
+		SessionID: "acme.order-7", By: "ana", Tool: "ledger.*", Agent: "payer", Outcome: audit.OutcomeDenied, Since: since,
+	}}, engine.requests[0])
+	for _, query := range []string{"decided=true", "by=me", "outcome=expired", "since=2026-11-01T00:00:00Z", "until=2026-11-01T00:00:00Z"} {
+		answer, body = s.send(http.MethodGet, "/v1/approvals?"+query, "")
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+		answer, body = s.send(http.MethodGet, "/v1/approvals?can_decide=true&"+query, "")
+		require.Equal(t, http.StatusUnprocessableEntity, problem(t, answer, body).Status, query)
+	}
+	require.Len(t, engine.requests, 6)
+	require.NotContains(t, []string{"", "me"}, engine.requests[2].(protocol.DecisionsRequest).Filter.By) //nolint:forcetypeassert // checked above
 }

@@ -74,6 +74,14 @@ type Evidence struct {
 	Request string `json:"-"`
 }
 
+// KeyID returns the id of the key, or of the server that vouched; empty if there is no evidence.
+func (e *Evidence) KeyID() string {
+	if e == nil {
+		return ""
+	}
+	return e.Key
+}
+
 // CheckName returns an error unless people can see all of a principal's name: it is in the Unicode form NFC, without invisible and control characters
 // and without spaces at its ends. The error is INVALID_INPUT with the field principal.
 func CheckName(name string) error {

@@ -194,7 +194,9 @@ func UseGrant(s State, t Transition, used *jig.Grant) Transition {
 	var granted Transition
 	granted.event(s.Call, jig.EventGrantUsed, approval.Details{"grant": used.ID, "by": used.By, "used": used.Used, "max_uses": used.MaxUses})
 	t.Events = slices.Concat(granted.Events, t.Events)
-	entry := s.Entry(audit.AuditGrantUsed, jig.Principal{ID: strings.Join(used.By, ", "), Claimed: used.Claimed}, nil)
+	about := s.State
+	about.Open = s.Latest
+	entry := about.Entry(audit.AuditGrantUsed, jig.Principal{ID: strings.Join(used.By, ", "), Claimed: used.Claimed, Proof: used.Proof}, nil)
 	entry.Subject, entry.ApprovedDigest, entry.Status = used.ID, s.Call.Digest, jig.CallExecuting
 	t.Audit = append(t.Audit, entry)
 	return t

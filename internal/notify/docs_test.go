@@ -29,7 +29,8 @@ func TestPage_ShowsEveryKindOfNotice(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	n := word("ntc_1f6a9c0b52d84e77a3c1d2e4f5061728")
-	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: &http.Transport{}})
+	n.Approval.Terms.Remind, n.Approval.PolicyVersion = jig.Duration(4*time.Hour), "money@"+strings.Repeat("0123456789abcdef", 4)
+	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: &http.Transport{}, PublicURL: "https://jig.example.com/"})
 	require.NoError(t, sender.Send(t.Context(), n, r.webhook()))
 	require.JSONEq(t, block(t, "json"), string(r.messages()[0].body))
 

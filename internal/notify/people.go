@@ -57,7 +57,7 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 	switch n.Kind {
 	case jig.NoticeDecided, jig.NoticeExpired:
 		add("Status", string(n.Status))
-		add("Decided by", n.By+n.Proof.Mark(false))
+		add("Decided by", n.By+n.Proof.Text(false, n.Key))
 		add("Reason", n.Reason)
 	case jig.NoticeWithdrawn:
 		add("Approved before by", approvers(n))
@@ -72,10 +72,16 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 		}
 		w.Lines = append(w.Lines, "How to decide: jig approvals show "+shown(a.SessionID+" "+a.Call, maxSummary))
 	}
-	if publicURL != "" {
-		w.Link = strings.TrimSuffix(publicURL, "/") + "/approvals/" + url.PathEscape(a.SessionID) + "?call=" + url.QueryEscape(a.Call)
-	}
+	w.Link = linkOf(n, publicURL)
 	return w
+}
+
+// linkOf returns the address of an approval; "" if that of the server is not known.
+func linkOf(n jig.Notice, publicURL string) string {
+	if publicURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(publicURL, "/") + "/approvals/" + url.PathEscape(n.Approval.SessionID) + "?call=" + url.QueryEscape(n.Approval.Call)
 }
 
 // subject says in one line what a notice is about.

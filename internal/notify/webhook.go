@@ -46,14 +46,17 @@ type WebhookOptions struct {
 	Transport http.RoundTripper
 	// Timeout limits one attempt. Default: SendTimeout.
 	Timeout time.Duration
+	// PublicURL is the address of the server, for links; empty means no links.
+	PublicURL string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
 // Webhooks sends notices in the Standard Webhooks format. It is safe for concurrent use.
 type Webhooks struct {
-	client http.Client
-	now    func() time.Time
+	client    http.Client
+	publicURL string
+	now       func() time.Time
 }
 
 // NewWebhooks returns a sender.
@@ -64,7 +67,7 @@ func NewWebhooks(options WebhookOptions) *Webhooks {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	return &Webhooks{now: options.Now, client: http.Client{
+	return &Webhooks{now: options.Now, publicURL: options.PublicURL, client: http.Client{
 		Transport: options.Transport,
 		Timeout:   options.Timeout,
 		// A message is signed for one address and must not go anywhere else.
@@ -103,6 +106,7 @@ func (w *Webhooks) request(ctx context.Context, n jig.Notice, to tenancy.Webhook
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's address is http, so messages can be read in transit").
 			WithField("webhooks.url").WithHint("use https; http is only for this machine")
 	}
+	n.URL, n.Approval.PolicyVersion = linkOf(n, w.publicURL), jig.ShortVersion(n.Approval.PolicyVersion)
 	body, err := json.Marshal(message{Type: n.Kind, Timestamp: n.At.UTC(), Data: n})
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInternal, "the notice cannot be written as JSON: %w", err)

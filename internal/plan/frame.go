@@ -151,6 +151,8 @@ type Ask struct {
 	// Undoes is the path of the call whose effect this one reverts; empty for other calls. If Tool is empty, the tool is the Undo tool in
 	// the contract of that call's tool.
 	Undoes string
+	// Because says why the effect is reverted, if this call reverts one.
+	Because string
 	// Named reports whether the document names the agent that the call starts literally, not by an expression.
 	Named bool
 }

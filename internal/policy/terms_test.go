@@ -44,8 +44,8 @@ func TestTerms_CombineAllRulesThatAsk(t *testing.T) {
 	two := jig.Requirement{
 		Rule: "pay/two", Quorum: 2, Approvers: jig.Approvers{Groups: []string{"finance"}, People: []string{"dora"}},
 		Escalate: []jig.Escalation{
-			{After: 8 * time.Hour, Approvers: jig.Approvers{Groups: []string{"leads"}}},
-			{After: 24 * time.Hour, Approvers: jig.Approvers{Permission: "pay.any"}},
+			{After: jig.Duration(8 * time.Hour), Approvers: jig.Approvers{Groups: []string{"leads"}}},
+			{After: jig.Duration(24 * time.Hour), Approvers: jig.Approvers{Permission: "pay.any"}},
 		},
 	}
 	knows := jig.Requirement{Rule: "abroad/knows", Quorum: 1, Approvers: jig.Approvers{Permission: "abroad"}}
@@ -56,14 +56,14 @@ func TestTerms_CombineAllRulesThatAsk(t *testing.T) {
 		expires time.Duration
 		terms   jig.Terms
 	}{
-		"no rule":                    {`{"amount": 300, "country": "DE"}`, jig.VerdictAsk, false, 48 * time.Hour, jig.Terms{Requirements: []jig.Requirement{two}, Remind: 4 * time.Hour, OnExpiry: "cancel"}},
-		"one that asks anybody":      {`{"amount": 60, "country": "DE"}`, jig.VerdictAsk, false, 72 * time.Hour, jig.Terms{Remind: 6 * time.Hour, OnExpiry: "cancel"}},
+		"no rule":                    {`{"amount": 300, "country": "DE"}`, jig.VerdictAsk, false, 48 * time.Hour, jig.Terms{Requirements: []jig.Requirement{two}, Remind: jig.Duration(4 * time.Hour), OnExpiry: "cancel"}},
+		"one that asks anybody":      {`{"amount": 60, "country": "DE"}`, jig.VerdictAsk, false, 72 * time.Hour, jig.Terms{Remind: jig.Duration(6 * time.Hour), OnExpiry: "cancel"}},
 		"run adds nothing":           {`{"amount": 10, "country": "DE"}`, jig.VerdictRun, false, 0, jig.Terms{}},
-		"of another document":        {`{"amount": 10, "country": "IT"}`, jig.VerdictAsk, false, 0, jig.Terms{Requirements: []jig.Requirement{knows}, NotRequester: true, Remind: time.Hour, OnExpiry: "fail"}},
+		"of another document":        {`{"amount": 10, "country": "IT"}`, jig.VerdictAsk, false, 0, jig.Terms{Requirements: []jig.Requirement{knows}, NotRequester: true, Remind: jig.Duration(time.Hour), OnExpiry: "fail"}},
 		"a denial has no terms":      {`{"amount": 300, "country": "FR"}`, jig.VerdictDeny, false, 0, jig.Terms{}},
 		"a denial that fails denies": {`{"country": "DE"}`, jig.VerdictDeny, false, 0, jig.Terms{}},
 		"the terms of all": {`{"amount": 300, "country": "CH"}`, jig.VerdictAsk, false, 48 * time.Hour, jig.Terms{
-			Requirements: []jig.Requirement{{Rule: "abroad/four-eyes", Quorum: 2}, knows, two}, NotRequester: true, Remind: time.Hour, OnExpiry: "fail",
+			Requirements: []jig.Requirement{{Rule: "abroad/four-eyes", Quorum: 2}, knows, two}, NotRequester: true, Remind: jig.Duration(time.Hour), OnExpiry: "fail",
 		}},
 	} {
 		tool := jig.Tool{Name: "billing.pay"}.WithDefaults()

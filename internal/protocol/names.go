@@ -122,6 +122,7 @@ const (
 // Activity types that clients start directly, to review approvals and recorded calls.
 const (
 	ReadPending    Read[PendingRequest, ApprovalList]     = "jig.pending"
+	ReadDecisions  Read[DecisionsRequest, ApprovalList]   = "jig.decisions"
 	ReadCall       Read[ShowRequest, ShowPage]            = "jig.call"
 	ReadStatistics Read[StatisticsRequest, ApprovalStats] = "jig.statistics"
 	ReadBacktest   Read[BacktestRequest, BacktestPage]    = "jig.backtest"

@@ -20,21 +20,40 @@ type SessionRef struct {
 // Ref returns the reference. Requests that embed a reference have the method too.
 func (r SessionRef) Ref() SessionRef { return r }
 
-// AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. SessionID, Since and Until filter the
-// rows; filtered rows do not form a chain.
+// AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. Filtered rows do not form a chain.
 type AuditRequest struct {
-	Tenant    string    `json:"tenant" caller:"tenant"`
-	After     int64     `json:"after,omitempty" query:"after" minimum:"0" doc:"The number of the last row that the client has"`
-	SessionID string    `json:"session_id,omitempty" query:"session" names:"session" maxLength:"192" doc:"Only rows about this session"`
-	Since     time.Time `json:"since,omitzero" query:"since" doc:"Only rows written at or after this time"`
-	Until     time.Time `json:"until,omitzero" query:"until" doc:"Only rows written before this time"`
+	Tenant string `json:"tenant" caller:"tenant"`
+	After  int64  `json:"after,omitempty" query:"after" minimum:"0" doc:"The number of the last row that the client has"`
+	AuditFilter
+}
+
+// AuditFilter selects rows of the audit. Empty fields do not filter.
+type AuditFilter struct {
+	SessionID string `json:"session_id,omitempty" query:"session" names:"session" maxLength:"192" doc:"Only rows about this session"`
+	By        string `json:"by,omitempty" query:"by" names:"person" maxLength:"200" doc:"Only what this principal did"`
+	// Tool is the name of a tool, or category.* for all tools of a category.
+	Tool    string        `json:"tool,omitempty" query:"tool" names:"tool" maxLength:"200" doc:"Only rows about calls of this tool, or of a category such as file.*"`
+	Agent   string        `json:"agent,omitempty" query:"agent" names:"agent" maxLength:"200" doc:"Only rows about calls of this agent"`
+	Outcome audit.Outcome `json:"outcome,omitempty" query:"outcome" enum:"approved,granted,denied,expired,withdrawn,answered,reconciled" doc:"Only decisions about calls with this outcome"`
+	Since   time.Time     `json:"since,omitzero" query:"since" doc:"Only rows written at or after this time"`
+	Until   time.Time     `json:"until,omitzero" query:"until" doc:"Only rows written before this time"`
+}
+
+// DecisionsRequest asks for a page of the decisions about calls in a tenant, the latest first.
+type DecisionsRequest struct {
+	Tenant string      `json:"tenant"`
+	Filter AuditFilter `json:"filter,omitzero"`
+	Cursor string      `json:"cursor,omitempty"`
+	// Limit is the maximum number of results. The default, and the maximum, is 40.
+	Limit int `json:"limit,omitempty"`
 }
 
 // AuditPage is a page of rows, at most 128 KiB.
 type AuditPage struct {
 	Rows []audit.Row `json:"rows"`
-	// More reports whether there are more rows.
-	More bool `json:"more,omitempty"`
+	// More reports whether there are more rows: after the number Next. A page may be empty although more follow.
+	More bool  `json:"more,omitempty"`
+	Next int64 `json:"next_after,omitempty"`
 	// HeadN and HeadHash describe the end of the tenant's chain. They are read before the rows.
 	HeadN    int64  `json:"head_n"`
 	HeadHash string `json:"head_hash"`
@@ -45,7 +64,10 @@ func (p AuditPage) Until(head int64) AuditPage {
 	if later := slices.IndexFunc(p.Rows, func(row audit.Row) bool { return row.N > head }); later >= 0 {
 		p.Rows, p.More = p.Rows[:later], false
 	}
-	p.More = p.More && len(p.Rows) > 0
+	if p.Next == 0 && len(p.Rows) > 0 {
+		p.Next = p.Rows[len(p.Rows)-1].N
+	}
+	p.More = p.More && p.Next > 0 && p.Next < head
 	return p
 }
 
@@ -65,7 +87,7 @@ func (r AuditRequest) Pages(read func(AuditRequest) (AuditPage, error), fn func(
 		if err := fn(page); err != nil || !page.More {
 			return err
 		}
-		r.After = page.Rows[len(page.Rows)-1].N
+		r.After = page.Next
 	}
 }
 
@@ -313,7 +335,7 @@ type PoliciesPage struct {
 	More bool `json:"more,omitempty"`
 }
 
-// ShowRequest asks for the open approval or question of a call, with a piece of the call's arguments.
+// ShowRequest asks for the open approval or question of a call or the latest decision about it, with a piece of the call's arguments.
 type ShowRequest struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
@@ -322,7 +344,7 @@ type ShowRequest struct {
 	Offset int `json:"offset,omitempty"`
 }
 
-// ShownCall is a call that waits for a person, with its whole input.
+// ShownCall is a call that waits or waited for a person, with its whole input.
 type ShownCall struct {
 	Pending jig.Pending `json:"pending"`
 	// Input is the call's whole input; Pending has an input of at most 2 KiB.
@@ -333,6 +355,8 @@ type ShownCall struct {
 	Comparison *Comparison `json:"comparison,omitempty"`
 	// ToSign are the claims that tokens for answers to the call have.
 	ToSign []SignedClaims `json:"to_sign"`
+	// Decisions are the decisions about the call so far, the latest first, at most 50.
+	Decisions []jig.Decided `json:"decisions,omitempty"`
 }
 
 // By returns the call with the principal who would sign.
@@ -367,16 +391,17 @@ type SignedClaims struct {
 	Digest   string   `json:"digest"`
 }
 
-// ShowPage holds the open approval or question of a call and a piece of the call's arguments (canonical JSON), at most 128 KiB. Pieces
-// belong together if their Pending has the same digest.
+// ShowPage holds the open approval or question of a call, or the latest decision about it, and a piece of the call's arguments (canonical JSON),
+// at most 128 KiB. Pieces belong together if their Pending has the same digest.
 type ShowPage struct {
 	Pending jig.Pending `json:"pending"`
 	Input   []byte      `json:"input"`
 	// Size is the size of the complete arguments, in bytes.
 	Size int `json:"size"`
-	// Similar, Comparison and ToSign come with the first piece. Comparison is nil unless the call was compared within [ComparedFor].
-	Similar []SimilarDecision `json:"similar,omitempty"`
-	ToSign  []SignedClaims    `json:"to_sign,omitempty"`
+	// The other members come with the first piece. Comparison is nil unless the call was compared within [ComparedFor].
+	Similar   []SimilarDecision `json:"similar,omitempty"`
+	ToSign    []SignedClaims    `json:"to_sign,omitempty"`
+	Decisions []jig.Decided     `json:"decisions,omitempty"`
 
 	Comparison *Comparison `json:"comparison,omitempty"`
 }

@@ -42,6 +42,15 @@ func (c *Client) Pending(ctx context.Context, tenant string, f jig.PendingFilter
 	}
 }
 
+// Decisions returns a page of decisions, like [client.Client.Decisions].
+func (c *Client) Decisions(ctx context.Context, r protocol.DecisionsRequest) (protocol.ApprovalList, error) {
+	f := r.Filter
+	return call(ctx, c, api.ListApprovals, api.ListApprovalsRequest{
+		Decided: true, By: f.By, Outcome: f.Outcome, Since: f.Since, Until: f.Until, Tool: f.Tool, Agent: f.Agent, Session: f.SessionID,
+		Page: api.Page{Cursor: r.Cursor, Limit: r.Limit},
+	})
+}
+
 // maxPage is the most entries of a page.
 const maxPage = 100
 

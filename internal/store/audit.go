@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
 	previews "github.com/jig-run/jig/internal/preview"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/stored"
 )
 
@@ -38,7 +42,13 @@ func (t *tx) audit(e audit.Entry) error {
 	if err != nil {
 		return err
 	}
-	t.queue("AuditAppend", string(entry), text(string(e.Kind)), text(e.SessionID), text(e.Call))
+	outcome, inPart := e.Outcome()
+	agent := ""
+	if e.Shown != nil {
+		agent = e.Shown.Agent
+	}
+	t.queue("AuditAppend", string(entry), text(string(e.Kind)), text(e.SessionID), text(e.Call), shortened(text(e.By)), shortened(text(e.Tool)),
+		shortened(text(agent)), string(outcome), inPart)
 	return nil
 }
 
@@ -85,7 +95,9 @@ func shortenAudit(e *audit.Entry, room int) {
 	if e.Shown == nil {
 		return
 	}
-	shown := &audit.Shown{Summary: stored.Cut(e.Shown.Summary, room), Input: e.Shown.Input, Truncated: e.Shown.Truncated}
+	shown := new(*e.Shown)
+	shown.Summary, shown.Preview, shown.Reasons = stored.Cut(e.Shown.Summary, room), nil, nil
+	shown.Agent, shown.RequestedBy = stored.Cut(shown.Agent, room), stored.Cut(shown.RequestedBy, room)
 	if p := e.Shown.Preview; p != nil {
 		fit, cut := previews.Fit(*p, 2*room)
 		shown.Preview, shown.Truncated = &fit, shown.Truncated || cut
@@ -184,20 +196,179 @@ func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit i
 	return ask(ctx, db, tenant, list[audit.Row], "AuditRows", tenant, after, boundAudit(limit))
 }
 
-// FindAudit works like [DB.AuditRows], limited to one session unless session is "", and to rows written at or after since and before
-// until by the database's clock. A zero time means no limit.
-func (db *DB) FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]audit.Row, error) {
-	var rows []audit.Row
-	err := db.once(ctx, tenant, func(t *tx) {
-		args := []any{tenant, after, boundAudit(limit), moment(since), moment(until)}
-		if session == "" {
-			list(t.queue("AuditFind", args...), &rows)
-		} else {
-			list(t.queue("AuditFindSession", append(args, text(session))...), &rows)
+// FindAudit works like [DB.AuditRows], for the rows that match a filter. Their times are those of the database's clock. It may return fewer rows than
+// there are: next is the number after which to continue, or 0 at the end.
+func (db *DB) FindAudit(ctx context.Context, tenant string, f protocol.AuditFilter, after int64, limit int) (found []audit.Row, next int64, err error) {
+	limit = boundAudit(limit)
+	first, last, err := db.auditSpan(ctx, tenant, f)
+	after = max(after, first-1)
+	for range auditWindows {
+		if err != nil || after >= last {
+			return found, 0, err
 		}
-	})
-	return rows, err
+		end := last + 1
+		if !servedByIndex(f) {
+			end = min(end, after+1+auditWindow)
+		}
+		var rows []audit.Row
+		rows, err = ask(ctx, db, tenant, list[audit.Row], "AuditFind", append(auditMatch(tenant, f, after, end), limit-len(found))...)
+		found, after = append(found, rows...), end-1
+		if len(found) == limit {
+			return found, found[limit-1].N, err
+		}
+	}
+	return found, after, err
 }
+
+// auditWindow is how many rows of a chain one statement looks at whose filter no index serves alone, and auditWindows how many statements there are for
+// a page.
+const (
+	auditWindow  = 5000
+	auditWindows = 4
+)
+
+// servedByIndex reports whether an index lists exactly the rows of a filter, apart from their times.
+func servedByIndex(f protocol.AuditFilter) bool {
+	n := 0
+	for _, value := range []string{f.SessionID, f.By, f.Tool, f.Agent, string(f.Outcome)} {
+		if value != "" {
+			n++
+		}
+	}
+	return n == 1 && !strings.HasSuffix(f.Tool, "*")
+}
+
+// auditSpan returns the numbers of the first and the last row that can match a filter, by its times.
+func (db *DB) auditSpan(ctx context.Context, tenant string, f protocol.AuditFilter) (first, last int64, err error) {
+	if err = checkAuditFilter(f); err != nil {
+		return 0, 0, err
+	}
+	if last, _, err = db.AuditHead(ctx, tenant); err != nil || f.Since.IsZero() && f.Until.IsZero() {
+		return 1, last, err
+	}
+	span, err := ask(ctx, db, tenant, list[auditSpanRow], "AuditSpan", tenant, moment(f.Since), moment(f.Until))
+	if err != nil {
+		return 0, 0, err
+	}
+	first = 1
+	switch since := span[0].Since; {
+	case since != nil:
+		first = *since
+	case !f.Since.IsZero():
+		first = last + 1
+	}
+	if until := span[0].Until; until != nil {
+		last = *until - 1
+	}
+	return first, last, nil
+}
+
+// auditSpanRow is a row of the query AuditSpan.
+type auditSpanRow struct{ Since, Until *int64 }
+
+func checkAuditFilter(f protocol.AuditFilter) error {
+	if f.Outcome != "" && !slices.Contains(audit.Outcomes(), f.Outcome) {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not an outcome", text(string(f.Outcome))).WithField("outcome").
+			WithHint("use approved, granted, denied, expired, withdrawn, answered or reconciled")
+	}
+	return checkToolFilter(f.Tool)
+}
+
+// auditMatch returns the arguments of the fragment audit_filter.
+func auditMatch(tenant string, f protocol.AuditFilter, after, before int64) []any {
+	tool, from, to := text(f.Tool), "", ""
+	if category, ok := strings.CutSuffix(tool, "*"); ok {
+		if tool = ""; category != "" {
+			from, to = category, category+last
+		}
+	}
+	return []any{
+		tenant, after, before, text(f.SessionID), shortened(text(f.By)), shortened(tool), from, to,
+		shortened(text(f.Agent)), string(f.Outcome),
+	}
+}
+
+// decisionRow is a row of the queries AuditDecisions and AuditDecisionsOfCall. Status is nil if the call's session was deleted.
+type decisionRow struct {
+	N       int64
+	Entry   string
+	Status  *jig.CallStatus
+	Summary *string
+	Error   *jig.Error
+}
+
+// decided returns the call as it was shown, with the decision and what became of it.
+func (r decisionRow) decided() (jig.Pending, error) {
+	var e audit.Entry
+	if err := decode([]byte(r.Entry), &e); err != nil {
+		return jig.Pending{}, err
+	}
+	p := approval.Past(e)
+	p.Decided.Status, p.Decided.Result, p.Decided.Error = orZero(r.Status), orZero(r.Summary), r.Error
+	return p, nil
+}
+
+func decidedCalls(rows []decisionRow) ([]jig.Pending, error) {
+	list := make([]jig.Pending, len(rows))
+	for i, row := range rows {
+		var err error
+		if list[i], err = row.decided(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Decisions lists the decisions that match a filter, the latest first, after a cursor ("" for the first page); next is "" at the end. A page has at
+// most limit entries, and may have fewer although more follow.
+func (db *DB) Decisions(ctx context.Context, tenant string, f protocol.AuditFilter, after string, limit int) (page []jig.Pending, next string, err error) {
+	first, last, err := db.auditSpan(ctx, tenant, f)
+	if err != nil {
+		return nil, "", err
+	}
+	same := f
+	same.Since, same.Until = time.Time{}, time.Time{} // they may differ from page to page, because people write them as ages
+	before, of := int64(math.MaxInt64), pageOf{tenant, "decisions", same}
+	if err := db.cursors.open(of, after, &before); err != nil {
+		return nil, "", err
+	}
+	before = min(before, last+1)
+	var found []decisionRow
+	for range auditWindows {
+		floor := first - 1
+		if !servedByIndex(f) {
+			floor = max(floor, before-1-auditWindow)
+		}
+		rows, err := ask(ctx, db, tenant, list[decisionRow], "AuditDecisions", append(auditMatch(tenant, f, floor, before), limit+1-len(found))...)
+		if err != nil {
+			return nil, "", err
+		}
+		if found = append(found, rows...); len(found) > limit {
+			found, before = found[:limit], found[limit-1].N
+			break
+		}
+		if before = floor + 1; floor < first {
+			page, err = decidedCalls(found)
+			return page, "", err
+		}
+	}
+	if page, err = decidedCalls(found); err == nil {
+		next, err = db.cursors.seal(of, before)
+	}
+	return page, next, err
+}
+
+// DecisionsOf returns the latest decisions about a call, the latest first. They outlive its session.
+func (db *DB) DecisionsOf(ctx context.Context, tenant, id, callID string) ([]jig.Pending, error) {
+	rows, err := ask(ctx, db, tenant, list[decisionRow], "AuditDecisionsOfCall", tenant, text(id), text(callID), maxDecisions)
+	if err != nil {
+		return nil, err
+	}
+	return decidedCalls(rows)
+}
+
+// maxDecisions is how many decisions about a call are shown.
+const maxDecisions = 50
 
 func boundAudit(limit int) int {
 	if limit <= 0 {

@@ -17,6 +17,7 @@ import (
 	audittool "github.com/jig-run/jig/internal/builtin/audit"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/tools/tooltest"
@@ -184,11 +185,11 @@ func TestAudit_RoleCanOnlyAppend(t *testing.T) {
 	db, tenant := audited(t, 3)
 	for _, sql := range []string{
 		"delete from audit", "delete from audit_heads", "truncate audit", "update audit set entry = ''", "update audit_heads set n = 1",
-		"insert into audit (tenant_id, n, prev, hash, entry, at, kind, session_id, call_id) select tenant_id, 4, prev, hash, entry, at, kind, '', '' from audit limit 1",
+		"insert into audit (tenant_id, n, prev, hash, entry, at, kind, session_id, call_id, principal, tool, agent, outcome, in_part) select tenant_id, 4, prev, hash, entry, at, kind, '', '', '', '', '', '', false from audit limit 1",
 		"insert into audit_heads (tenant_id, n, hash) values ('x', 0, sha256(''))",
 		"select n from audit_heads for update",
 		"alter table audit disable row level security",
-		"drop function jig_audit(text, text, text, text)",
+		"drop function jig_audit(text, text, text, text, text, text, text, text, boolean)",
 	} {
 		direct(t, storetest.URL(t), tenant, func(tx pgx.Tx) {
 			_, err := tx.Exec(t.Context(), sql)
@@ -215,7 +216,7 @@ func TestAudit_IsSeparatedByTenant(t *testing.T) {
 	rows, err := db.AuditRows(t.Context(), thief, 0, 10)
 	require.NoError(t, err)
 	require.Empty(t, rows)
-	rows, err = db.FindAudit(t.Context(), thief, "ses_1", time.Time{}, time.Time{}, 0, 10)
+	rows, _, err = db.FindAudit(t.Context(), thief, protocol.AuditFilter{SessionID: "ses_1"}, 0, 10)
 	require.NoError(t, err)
 	require.Empty(t, rows)
 	n, _, err := db.AuditHead(t.Context(), thief)
@@ -243,7 +244,7 @@ func TestFindAudit_FiltersBySessionAndTime(t *testing.T) {
 	require.NoError(t, db.Audit(t.Context(), tenant, other))
 	tamper(t, tenant, "update audit set at = at - interval '3 days' where n <= 2")
 	numbers := func(session string, since, until time.Time, after int64, limit int) []int64 {
-		rows, err := db.FindAudit(t.Context(), tenant, session, since, until, after, limit)
+		rows, _, err := db.FindAudit(t.Context(), tenant, protocol.AuditFilter{SessionID: session, Since: since, Until: until}, after, limit)
 		require.NoError(t, err)
 		list := []int64{}
 		for _, row := range rows {

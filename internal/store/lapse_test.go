@@ -15,8 +15,8 @@ func (w world) reminded(t *testing.T, outcome jig.ExpiryOutcome) (asked time.Tim
 	t.Helper()
 	asked = time.Now().UTC().Truncate(time.Microsecond)
 	terms := finance(1)
-	terms.Remind, terms.OnExpiry = time.Hour, outcome
-	terms.Requirements[0].Escalate = []jig.Escalation{{After: 90 * time.Minute, Approvers: jig.Approvers{People: []string{"eve"}}}}
+	terms.Remind, terms.OnExpiry = jig.Duration(time.Hour), outcome
+	terms.Requirements[0].Escalate = []jig.Escalation{{After: jig.Duration(90 * time.Minute), Approvers: jig.Approvers{People: []string{"eve"}}}}
 	w.under(t, terms, func(p *jig.Pending) { p.RequestedAt, p.ExpiresAt = asked, asked.Add(24*time.Hour) })
 	return asked
 }

@@ -133,12 +133,11 @@ func listing(tenant string, f jig.PendingFilter, from cursor) ([]any, error) {
 	if !f.Before.IsZero() {
 		before = f.Before
 	}
+	if err := checkToolFilter(f.Tool); err != nil {
+		return nil, err
+	}
 	tool := only(f.Tool)
 	if category, ok := strings.CutSuffix(f.Tool, "*"); ok {
-		if category != "" && !strings.HasSuffix(category, ".") {
-			return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a tool filter", text(f.Tool)).WithField("tool").
-				WithHint("use a tool's name, or category.* for all tools of a category")
-		}
 		tool = bounds{text(category), text(category + last)}
 	}
 	kind, session, agent, requester := only(string(f.Kind)), only(f.SessionID), only(shortened(f.Agent)), only(shortened(f.RequestedBy))
@@ -146,6 +145,14 @@ func listing(tenant string, f jig.PendingFilter, from cursor) ([]any, error) {
 		tenant, from.At, from.ID, before, kind.from, kind.to, tool.from, tool.to, session.from, session.to, agent.from, agent.to,
 		requester.from, requester.to, text(f.Agent), text(f.RequestedBy),
 	}, nil
+}
+
+func checkToolFilter(tool string) error {
+	if category, ok := strings.CutSuffix(tool, "*"); ok && category != "" && !strings.HasSuffix(category, ".") {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a tool filter", text(tool)).WithField("tool").
+			WithHint("use a tool's name, or category.* for all tools of a category")
+	}
+	return nil
 }
 
 // bounds is a range of texts.

@@ -191,7 +191,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]), " +
 				"jig_take_settled(interval, integer), jig_told_settled(text, text), jig_take_rechecks(interval, integer), jig_rechecked(timestamptz), jig_prune(timestamptz), jig_erase(), " +
 				"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
-				"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
+				"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text, text, text, text, text, boolean), " +
 				"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), " +
 				"jig_sessions_open(), jig_deliveries_pending(), jig_budgets_used(text, integer), " +
 				"jig_release_reservations(integer), jig_sum_usage(integer), jig_usage(text, timestamptz, timestamptz), " +

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // ends completes an attempt of a call. The result is a success unless change changes it.
@@ -97,7 +98,7 @@ func TestLateCompletion_SettlesAnUnknownCall(t *testing.T) {
 			refused := w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
 			require.Equal(t, jig.DecisionRefused, refused.Outcome)
 
-			rows, err := w.FindAudit(t.Context(), w.tenant, w.session, time.Time{}, time.Time{}, 0, 10)
+			rows, _, err := w.FindAudit(t.Context(), w.tenant, protocol.AuditFilter{SessionID: w.session}, 0, 10)
 			require.NoError(t, err)
 			var withdrawn audit.Entry
 			require.NoError(t, json.Unmarshal([]byte(rows[len(rows)-2].Entry), &withdrawn), "the last one is the refusal")

@@ -87,6 +87,7 @@ func holdsNull(t types.Type) bool {
 func unstored() []string {
 	return []string{
 		"chat.Message.Sender", "identity.CredentialEvent.Source", "jig.Call.Paused", "jig.Call.Result", "jig.Call.RetryOf", "jig.CallView.DurationMS", "jig.Grant.Ended",
+		"jig.Pending.Decided",
 		"jig.Pending.NextAt", "jig.Pending.Via", "jig.Session.Paused", "jig.Session.TriggeredBy", "ledger.Origins.Calls", "ledger.Origins.Events",
 		"ledger.Origins.Messages", "ledger.Origins.More", "plan.Frame.Received", "plan.ReceivedEvent.Claimed", "protocol.SessionItem.ClientID",
 	}

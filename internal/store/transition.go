@@ -94,7 +94,7 @@ func (r *approvalRow) readable() *approval.Record {
 
 // shown returns the parts of the call that the approver saw.
 func (r *approvalRow) shown() *audit.Shown {
-	shown := &audit.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
+	shown := audit.ShownOf(r.Pending)
 	if decode(r.Reasons, &shown.Reasons) != nil {
 		shown.Reasons = nil
 	}

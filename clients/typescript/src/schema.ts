@@ -221,7 +221,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the calls that wait for people, oldest first */
+        /**
+         * List the calls that wait for people, oldest first, or the decisions about calls, the latest first
+         * @description Decisions are listed by person, tool, agent, session, outcome and time, also those of sessions that were deleted. An approval that did not suffice (in_part) is listed only with the decisions of its person.
+         */
         get: operations["list-approvals"];
         put?: never;
         post?: never;
@@ -238,7 +241,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a call that waits for a person, with its whole input */
+        /** Get a call that waits for a person, with its whole input, or the decisions about one that waited and what it has come to */
         get: operations["get-approval"];
         put?: never;
         post?: never;
@@ -388,7 +391,7 @@ export interface paths {
         };
         /**
          * Get rows of the audit chain, oldest first
-         * @description The rows of all pages form a chain, unless session, since or until select some of them.
+         * @description The rows of all pages form a chain, unless a filter selects some of them.
          */
         get: operations["get-audit"];
         put?: never;
@@ -1510,7 +1513,7 @@ export interface paths {
         };
         /**
          * List the calls of a session that have run, as flat objects, in the order in which they ended
-         * @description Each run is derived from the events tool.started and tool.completed, tool.failed or tool.cancelled of a call. Calls that have not started or have not ended are left out. A page may have fewer runs than limit even if more follow.
+         * @description Each run is derived from the events tool.started and tool.completed, tool.failed or tool.cancelled of a call. Calls that have not started or have not ended are left out. A page may have fewer runs than limit even if more follow, but it is empty only at the end.
          */
         get: operations["list-runs"];
         put?: never;
@@ -1740,6 +1743,8 @@ export interface components {
             /** Format: int64 */
             head_n: number;
             more?: boolean;
+            /** Format: int64 */
+            next_after?: number;
             rows: components["schemas"]["Row"][] | null;
         };
         BacktestCount: {
@@ -2180,6 +2185,24 @@ export interface components {
         DecideSeveral: {
             decisions: components["schemas"]["SeveralItem"][] | null;
         };
+        Decided: {
+            /** Format: date-time */
+            at: string;
+            by?: string;
+            claimed?: boolean;
+            edited?: boolean;
+            error?: components["schemas"]["Error"];
+            grant?: string;
+            in_part?: boolean;
+            key?: string;
+            note?: string;
+            outcome: string;
+            patch?: unknown;
+            proof?: string;
+            reason?: string;
+            result?: string;
+            status?: string;
+        };
         DecidedStats: {
             /** Format: int64 */
             count: number;
@@ -2210,6 +2233,7 @@ export interface components {
             claimed?: boolean;
             counts: number[] | null;
             from: string;
+            key?: string;
             maker?: string;
             proof?: string;
             to: string;
@@ -2428,8 +2452,7 @@ export interface components {
             violations?: components["schemas"]["Violation"][] | null;
         };
         Escalation: {
-            /** Format: int64 */
-            after: number;
+            after: string;
             approvers: components["schemas"]["Approvers"];
             reason?: string;
         };
@@ -2692,6 +2715,7 @@ export interface components {
             /** Format: int64 */
             attempt?: number;
             call: string;
+            decided?: components["schemas"]["Decided"];
             delegations?: components["schemas"]["Delegation"][] | null;
             digest: string;
             edits?: components["schemas"]["Edit"][] | null;
@@ -3113,6 +3137,7 @@ export interface components {
         };
         ShownCall: {
             comparison?: components["schemas"]["Comparison"];
+            decisions?: components["schemas"]["Decided"][] | null;
             input: unknown;
             pending: components["schemas"]["Pending"];
             similar: components["schemas"]["SimilarDecision"][] | null;
@@ -3209,8 +3234,7 @@ export interface components {
             not_requester?: boolean;
             on_expiry?: string;
             proof?: string;
-            /** Format: int64 */
-            remind?: number;
+            remind?: string;
             requester_may?: string;
             requirements?: components["schemas"]["Requirement"][] | null;
         };
@@ -3438,6 +3462,7 @@ export interface components {
             by: string;
             claimed?: boolean;
             counts: number[] | null;
+            key?: string;
             maker?: string;
             note?: string;
             proof?: string;
@@ -5369,6 +5394,16 @@ export interface operations {
     "list-approvals": {
         parameters: {
             query?: {
+                /** @description Decisions about calls, the latest first, instead of calls that wait */
+                decided?: boolean;
+                /** @description Only decisions of this principal; me is that of the credential. Implies decided */
+                by?: string;
+                /** @description Only decisions with this outcome; implies decided. A standing approval has granted a call */
+                outcome?: "approved" | "granted" | "denied" | "expired" | "withdrawn" | "answered" | "reconciled";
+                /** @description Only decisions made at or after this time; implies decided */
+                since?: string;
+                /** @description Only decisions made before this time; implies decided */
+                until?: string;
                 /** @description Only calls that the principal of the credential may decide and has not decided yet */
                 can_decide?: boolean;
                 kind?: "approval" | "reconcile" | "question";
@@ -6606,6 +6641,14 @@ export interface operations {
                 after?: number;
                 /** @description Only rows about this session */
                 session?: string;
+                /** @description Only what this principal did */
+                by?: string;
+                /** @description Only rows about calls of this tool, or of a category such as file.* */
+                tool?: string;
+                /** @description Only rows about calls of this agent */
+                agent?: string;
+                /** @description Only decisions about calls with this outcome */
+                outcome?: "approved" | "granted" | "denied" | "expired" | "withdrawn" | "answered" | "reconciled";
                 /** @description Only rows written at or after this time */
                 since?: string;
                 /** @description Only rows written before this time */

@@ -123,7 +123,7 @@ func TestWorkersRole_CannotBecomeTheOwner(t *testing.T) {
 				"create cast (text as bytea) without function",
 				"create trigger grab before insert on audit for each row execute function suppress_redundant_updates_trigger()",
 				"create rule grab as on insert to audit do also delete from audit",
-				"alter function jig_audit(text, text, text, text) reset search_path",
+				"alter function jig_audit(text, text, text, text, text, text, text, text, boolean) reset search_path",
 				"alter table approvals no force row level security",
 				"update audit set entry = '{}'", "delete from audit", "update audit_heads set n = 0",
 				"set role jig_owner", "alter role jig_app createrole", "grant jig_owner to jig_app",

@@ -196,7 +196,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		path := note.undoPath()
 		if !r.st.Asked {
 			r.st.Asked = true
-			r.Ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Named: note.Named, Rendered: note.Rendered})
+			r.Ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Because: r.st.Failure.Error.Message, Named: note.Named, Rendered: note.Rendered})
 			return false, nil
 		}
 		if err := r.LoadCalls(ctx, []string{path}); err != nil {

@@ -24,14 +24,25 @@ create table audit (
     kind       text not null,
     session_id text not null,
     call_id    text not null,
+    -- For lists: who acted, the tool and the agent of the call, and how it was decided; '' if the entry has none.
+    principal  text not null,
+    tool       text not null,
+    agent      text not null,
+    outcome    text not null check (outcome in ('', 'approved', 'granted', 'denied', 'expired', 'withdrawn', 'answered', 'reconciled')),
+    in_part    boolean not null, -- the approval did not suffice: others had to approve too
     primary key (tenant_id, n)
 );
 create index audit_of_session on audit (tenant_id, session_id, n) where session_id <> '';
 create index audit_at on audit (tenant_id, at);
+create index audit_of_principal on audit (tenant_id, principal, n) where principal <> '';
+create index audit_of_tool on audit (tenant_id, tool collate "C", n) where tool <> '';
+create index audit_of_agent on audit (tenant_id, agent, n) where agent <> '';
+create index audit_of_outcome on audit (tenant_id, outcome, n) where outcome <> '';
 select jig_isolate('audit');
 
 -- Appends an entry to the chain of the current tenant and returns its number. The chain stays locked until the transaction ends.
-create function jig_audit(entry text, kind text, session text, call text) returns bigint
+create function jig_audit(entry text, kind text, session text, call text, principal text default '', tool text default '', agent text default '',
+    outcome text default '', in_part boolean default false) returns bigint
 language plpgsql volatile security definer
 set search_path from current
 as $$
@@ -52,11 +63,11 @@ begin
         select * into head from audit_heads h where h.tenant_id = tenant for no key update;
     end if;
     link := sha256(head.hash || int8send(head.n + 1) || convert_to(entry, 'UTF8'));
-    insert into audit (tenant_id, n, prev, hash, entry, at, kind, session_id, call_id)
-    values (tenant, head.n + 1, head.hash, link, entry, clock_timestamp(), kind, session, call);
+    insert into audit (tenant_id, n, prev, hash, entry, at, kind, session_id, call_id, principal, tool, agent, outcome, in_part)
+    values (tenant, head.n + 1, head.hash, link, entry, clock_timestamp(), kind, session, call, principal, tool, agent, outcome, in_part);
     update audit_heads h set n = head.n + 1, hash = link where h.tenant_id = tenant;
     return head.n + 1;
 end $$;
-revoke all on function jig_audit(text, text, text, text) from public;
+revoke all on function jig_audit(text, text, text, text, text, text, text, text, boolean) from public;
 
 -- +goose StatementEnd
