@@ -27,16 +27,30 @@ var (
 // NewSessionID returns a new session id: "ses_" and 26 characters (128 random bits).
 func NewSessionID() string { return SessionPrefix + randomID() }
 
-// ChildSessionID returns the id of the session that answers a call. It is the same each time the call runs.
+// NewSessionIDFor returns a new session id that begins with the name of the agent or the tool that the session runs, for people:
+// "ses_payer-" and 26 characters (128 random bits). See [IDName].
+func NewSessionIDFor(name string) string { return SessionPrefix + namedID(name, randomID()) }
+
+// ChildSessionID returns the id of the session that answers a call. It is the same each time the call runs. It begins with the name in the
+// id of the calling session and the call: call 2.1 of session ses_payer-… is answered by ses_payer-2-1-….
 func ChildSessionID(sessionID, callID string) string {
 	sum := sha256.Sum256([]byte(QualifiedCallID(sessionID, callID)))
-	return SessionPrefix + idEncoding.EncodeToString(sum[:16])
+	name := ClientID(sessionID)
+	if own, ok := strings.CutPrefix(sessionID, SessionPrefix); ok {
+		name = uniquePart.ReplaceAllString(own, "")
+	}
+	return SessionPrefix + namedID(name+" "+callID, idEncoding.EncodeToString(sum[:16]))
 }
 
-// KeyedSessionID returns the id of the session that a tenant's request with an idempotency key starts. It is the same for each repetition.
+// KeyedSessionID returns the id of the session that a tenant's request with an idempotency key starts. It is the same for each repetition. If
+// the key contains a slash, the id begins with the part before it, as with [NewSessionIDFor].
 func KeyedSessionID(tenant, key string) string {
 	sum := sha256.Sum256([]byte("idempotency key\x00" + tenant + "\x00" + key))
-	return SessionPrefix + idEncoding.EncodeToString(sum[:16])
+	name, _, named := strings.Cut(key, "/")
+	if !named {
+		name = ""
+	}
+	return SessionPrefix + namedID(name, idEncoding.EncodeToString(sum[:16]))
 }
 
 // NewArtifactID returns a new artifact id: "art_" and 26 characters.
@@ -44,6 +58,27 @@ func NewArtifactID() string { return ArtifactPrefix + randomID() }
 
 // NewAttemptID returns a new id for one attempt at a call.
 func NewAttemptID() string { return "att_" + randomID() }
+
+// maxIDName is the maximum length of the name in an id.
+const maxIDName = 32
+
+// uniquePart is the end of an id that jig makes.
+var uniquePart = regexp.MustCompile(`-?[0-9a-hjkmnp-tv-z]{26}$`)
+
+// IDName returns a name as it appears in ids: lower-case letters, digits and single hyphens, at most 32 characters. It may be empty.
+func IDName(name string) string {
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	short := strings.Join(parts, "-")
+	return strings.TrimSuffix(short[:min(len(short), maxIDName)], "-")
+}
+
+// namedID joins a name and the part of an id that makes it unique.
+func namedID(name, unique string) string {
+	if name = IDName(name); name != "" {
+		return name + "-" + unique
+	}
+	return unique
+}
 
 func randomID() string {
 	var b [16]byte
@@ -180,8 +215,8 @@ const (
 	TextPrefix   = "doc_"
 )
 
-// NewEntityID returns a fresh entity id: "ent_" and 26 characters.
-func NewEntityID() string { return EntityPrefix + randomID() }
+// NewEntityID returns a fresh id of an entity, with its type for people: "ent_customer-" and 26 characters. See [IDName].
+func NewEntityID(entityType string) string { return EntityPrefix + namedID(entityType, randomID()) }
 
 // NewTextID returns a fresh id of a text: "doc_" and 26 characters.
 func NewTextID() string { return TextPrefix + randomID() }

@@ -21,7 +21,7 @@ func (d distrusted) Begin(ctx context.Context, _ string, _ jig.Invocation, _ jso
 	if d.before {
 		entity.MarkRead(ctx)
 	}
-	return plan.Extraction{Entity: jig.NewEntityID(), Type: "customer", Version: "v1"}, nil
+	return plan.Extraction{Entity: jig.NewEntityID("customer"), Type: "customer", Version: "v1"}, nil
 }
 
 func (d distrusted) Sources(ctx context.Context, _ jig.Invocation, _ []byte, _ string) (entity.Sources, error) {

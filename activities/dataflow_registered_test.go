@@ -241,7 +241,7 @@ func TestDataFlow_WordsOfAnAgentAreTraced(t *testing.T) {
 type tasks struct{ version string }
 
 func (e tasks) Begin(context.Context, string, jig.Invocation, json.RawMessage) (plan.Extraction, error) {
-	return plan.Extraction{Entity: jig.NewEntityID(), Type: "customer", Version: e.version}, nil
+	return plan.Extraction{Entity: jig.NewEntityID("customer"), Type: "customer", Version: e.version}, nil
 }
 
 func (tasks) Sources(context.Context, jig.Invocation, []byte, string) (entity.Sources, error) {

@@ -21,7 +21,7 @@ import (
 func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id string) (Started, error) {
 	var err error
 	fresh := id == "" && input.Key == ""
-	if input.Tenant, id, err = chosen(input.Tenant, id, input.Key); err != nil {
+	if input.Tenant, id, err = chosen(input.Tenant, id, input.Key, calledName(input)); err != nil {
 		return Started{}, err
 	}
 	request := callRequest(input)
@@ -54,7 +54,7 @@ func (c *Client) StartChild(ctx context.Context, input protocol.CallInput, sessi
 // beginCall starts the workflow of a single call unless it exists. fresh reports that the id is new.
 func (c *Client) beginCall(ctx context.Context, input protocol.CallInput, id string, fresh bool) (Started, error) {
 	if input.Tool == "" && input.Document == "" && input.DocumentArtifact == "" {
-		return Started{}, jig.Errorf(jig.CodeInvalidInput, "give a tool or an execution spec").WithField("tool")
+		return Started{}, jig.Errorf(jig.CodeInvalidInput, "give a tool or a composition").WithField("tool")
 	}
 	options := c.callStart(id, input)
 	if input.Parent == "" {
@@ -122,7 +122,7 @@ func (c *Client) WholeResult(ctx context.Context, tenant string, r protocol.Call
 func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id string) (protocol.CallResult, error) {
 	var err error
 	fresh := id == "" && input.Key == ""
-	if input.Tenant, id, err = chosen(input.Tenant, id, input.Key); err != nil {
+	if input.Tenant, id, err = chosen(input.Tenant, id, input.Key, calledName(input)); err != nil {
 		return protocol.CallResult{}, err
 	}
 	if err := jig.CheckToolName(input.Tool); err != nil {
@@ -229,13 +229,12 @@ func (c *Client) joinCall(
 	return result, err
 }
 
+// calledName returns the tool or the document that a single call runs, for people.
+func calledName(in protocol.CallInput) string { return cmp.Or(in.Tool, in.DocumentName) }
+
 // callStart returns the start options of a single call's workflow, which is started now or by a schedule.
 func (c *Client) callStart(id string, input protocol.CallInput) sdk.StartWorkflowOptions {
-	name := input.Tool
-	if name == "" {
-		name = input.DocumentName
-	}
-	options := c.workflowOptions(id, input.Tenant, "", protocol.Summary(name, input.Asked()))
+	options := c.workflowOptions(id, input.Tenant, "", protocol.Summary(calledName(input), input.Asked()))
 	options.Memo[memoRequest] = callRequest(input).Digest()
 	return options
 }

@@ -13,18 +13,18 @@ import (
 
 func TestChosen_ByKey(t *testing.T) {
 	t.Parallel()
-	_, first, err := chosen("acme", "", "k1")
+	_, first, err := chosen("acme", "", "k1", "pay")
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(first, jig.SessionPrefix))
-	_, again, err := chosen("acme", "", "k1")
+	_, again, err := chosen("acme", "", "k1", "pay")
 	require.NoError(t, err)
 	require.Equal(t, first, again)
-	_, other, err := chosen("acme", "", "k2")
+	_, other, err := chosen("acme", "", "k2", "pay")
 	require.NoError(t, err)
-	_, foreign, err := chosen("zoo", "", "k1")
+	_, foreign, err := chosen("zoo", "", "k1", "pay")
 	require.NoError(t, err)
 	require.NotContains(t, []string{other, foreign}, first)
-	_, _, err = chosen("acme", "one", "k1")
+	_, _, err = chosen("acme", "one", "k1", "pay")
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 }
 

@@ -35,7 +35,7 @@ type StartOptions struct {
 	// Tenant owns the session; default "default".
 	Tenant string
 	// ID is the client's own id for the session, such as order-7; it must be unique within the tenant. The session's id becomes
-	// "<tenant>.<ID>", which is accepted here as well. If ID is empty, jig makes an id. See [jig.CheckClientID].
+	// "<tenant>.<ID>", which is accepted here as well. If ID is empty, jig makes an id with the agent's name in it. See [jig.CheckClientID].
 	ID string
 	// Key is an idempotency key, which may be given instead of an ID: jig makes an id, and a request with the same key finds it again.
 	Key string
@@ -73,7 +73,7 @@ type Started struct {
 func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	var err error
 	fresh := o.ID == "" && o.Key == ""
-	if o.Tenant, o.ID, err = chosen(o.Tenant, o.ID, o.Key); err != nil {
+	if o.Tenant, o.ID, err = chosen(o.Tenant, o.ID, o.Key, o.shownAgent()); err != nil {
 		return Started{}, err
 	}
 	request := o.request()
@@ -293,8 +293,8 @@ func (c *Client) refused(ctx context.Context, tenant, id string, sighted sightin
 const memoRequest = "jig_request"
 
 // chosen checks the id that a client chose for a session and returns the tenant and the session's id. Without an id it makes one, from the
-// idempotency key if there is one; the default tenant is "default".
-func chosen(tenant, id, key string) (owner, session string, err error) {
+// idempotency key if there is one, or one with the name of what the session runs; the default tenant is "default".
+func chosen(tenant, id, key, name string) (owner, session string, err error) {
 	if tenant == "" {
 		tenant = jig.DefaultTenant
 	}
@@ -307,7 +307,7 @@ func chosen(tenant, id, key string) (owner, session string, err error) {
 	case key != "":
 		return tenant, jig.KeyedSessionID(tenant, key), nil
 	case id == "":
-		return tenant, jig.NewSessionID(), nil
+		return tenant, jig.NewSessionIDFor(name), nil
 	}
 	return tenant, jig.SessionID(tenant, id), CheckID(tenant, id)
 }

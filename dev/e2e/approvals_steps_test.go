@@ -158,7 +158,7 @@ func (m *pageRunner) provingSteps() []step {
 // asked returns the session of the call that a command left waiting.
 func (m *pageRunner) asked() string {
 	m.t.Helper()
-	id := regexp.MustCompile(`ses_[a-z0-9]+`).FindString(m.last.out + m.last.err)
+	id := regexp.MustCompile(`ses_[a-z0-9-]+`).FindString(m.last.out + m.last.err)
 	require.NotEmpty(m.t, id)
 	return id
 }

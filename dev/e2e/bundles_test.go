@@ -284,7 +284,7 @@ func bundleOwner(t *testing.T) (o tenantEnv, theirs map[string]string) {
 func TestBundles_NeverLeak(t *testing.T) {
 	t.Parallel()
 	o, theirs := bundleOwner(t)
-	nobodys := map[string]string{"session": jig.NewSessionID(), "entity": jig.NewEntityID(), "artifact": jig.NewArtifactID()}
+	nobodys := map[string]string{"session": jig.NewSessionID(), "entity": jig.NewEntityID("customer"), "artifact": jig.NewArtifactID()}
 
 	// The owner has everything in the bundle.
 	catalog := o.at("catalog")

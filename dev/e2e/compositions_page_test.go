@@ -65,7 +65,7 @@ func TestCompositionsPage_FirstCompositionInTenMinutes(t *testing.T) {
 
 	ran := d.jig("run", "notes.yaml", "--input", "word=FIXME", "--input", "path=src", "--no-wait")
 	require.Equal(t, 3, ran.code, ran.out+ran.err)
-	id := regexp.MustCompile(`ses_[a-z0-9]+`).FindString(ran.out + ran.err)
+	id := regexp.MustCompile(`ses_[a-z0-9-]+`).FindString(ran.out + ran.err)
 	approved := d.jig("approve", id, "1.1/written")
 	require.Zero(t, approved.code, approved.out+approved.err)
 	require.JSONEq(t, `{"count":1,"list":"reports/todos.md"}`, string(d.output(id).Data))

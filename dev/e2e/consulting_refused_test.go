@@ -56,7 +56,7 @@ func TestConsulting_Rejects(t *testing.T) {
 		code         jig.Code
 		reason, said string
 	}{
-		"unknown":              {map[string]any{"engagement_id": jig.NewEntityID()}, jig.CodeNotFound, jig.ReasonEntityNotFound, ""},
+		"unknown":              {map[string]any{"engagement_id": jig.NewEntityID("customer")}, jig.CodeNotFound, jig.ReasonEntityNotFound, ""},
 		"another tenant's":     {map[string]any{"engagement_id": theirs.ID}, jig.CodeNotFound, jig.ReasonEntityNotFound, ""},
 		"another workspace's":  {map[string]any{"engagement_id": harbour, "workspace": "east"}, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, ""},
 		"with too few records": {map[string]any{"engagement_id": few}, jig.CodeConflict, jig.ReasonInsufficientGraph, ""},

@@ -341,7 +341,7 @@ func TestThinTool_EntitiesOfAnotherTenant(t *testing.T) {
 	known := map[string]bool{}
 	for argument, id := range theirs {
 		known[id] = true
-		nobodys := jig.NewEntityID()
+		nobodys := jig.NewEntityID("customer")
 		told := f.call("review.start", "", map[string]any{"path": module, argument: id}, entityPermissions...).Result
 		same := f.call("review.start", "", map[string]any{"path": module, argument: nobodys}, entityPermissions...).Result
 		require.Equal(t, jig.CodeNotFound, told.Error.Code, "%s: %+v", argument, told.Error)

@@ -10,6 +10,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -255,6 +256,9 @@ func (c *Client) do(ctx context.Context, r request, response any) (reply, error)
 
 // headerKey is the header that makes the request to start something repeatable.
 const headerKey = "Idempotency-Key"
+
+// newKey returns a new idempotency key, which gives the id of the session a name; see [jig.KeyedSessionID].
+func newKey(name string) string { return jig.IDName(name) + "/" + rand.Text() }
 
 // requestOf returns the HTTP request of an operation, as the tags of its request say. Members with zero values are left out.
 func requestOf(o api.Operation, in any) request {

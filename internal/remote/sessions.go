@@ -31,7 +31,7 @@ func (c *Client) Start(ctx context.Context, o client.StartOptions) (client.Start
 		b.Agent = ""
 	}
 	if o.ID == "" { // an attempt that is repeated must find what the first one started
-		in.Key = rand.Text()
+		in.Key = newKey(cmp.Or(o.Agent, o.DocumentName))
 	}
 	r := requestOf(api.StartSession.Describe(), in)
 	r.repeatable = true
@@ -133,7 +133,7 @@ func callRequest(input protocol.CallInput, id, prefer string) request {
 	b.ID, b.Name, b.Document, b.DocumentName, b.Source, b.Unchecked = id, input.Tool, input.Document, input.DocumentName, input.Source, !input.Check
 	b.Input, b.Pairs = value(input.Input), input.Pairs
 	if id == "" {
-		in.Key = rand.Text()
+		in.Key = newKey(cmp.Or(input.Tool, input.DocumentName))
 	}
 	r := requestOf(api.RunComposition.Describe(), in)
 	r.repeatable = true

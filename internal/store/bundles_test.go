@@ -319,7 +319,7 @@ func TestInstallBundle_IsAtomic(t *testing.T) {
 	before := w.dump(t)
 	var long strings.Builder // longer than an index accepts
 	for range 500 {
-		long.WriteString(jig.NewEntityID())
+		long.WriteString(jig.NewEntityID("customer"))
 	}
 	_, err := w.InstallBundle(t.Context(), w.operator(), bundleOf("a", "2.0.0", over(one), "agent/x@v2", "agent/z@"+long.String()))
 	require.Error(t, err)

@@ -74,7 +74,7 @@ func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.En
 	var version *string
 	err = db.transact(ctx, n.Tenant, func(t *tx) error {
 		var related int64
-		id := jig.NewEntityID()
+		id := jig.NewEntityID(n.Type)
 		t.queue("TenantEnsure", n.Tenant)
 		t.queue("SerializeShared", typesOf(n.Tenant))
 		value(t.queue("EntityTypeVersion", n.Tenant, text(n.Type)), &version)

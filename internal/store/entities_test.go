@@ -57,7 +57,7 @@ func TestCreateEntity_CreatesOneForEachKey(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, count)
-	require.Regexp(t, "^ent_[0-9a-z]{26}$", ids[0])
+	require.Regexp(t, "^ent_[a-z-]+-[0-9a-z]{26}$", ids[0])
 	n.Type = "other"
 	_, _, err := w.CreateEntity(t.Context(), n)
 	requireCode(t, jig.CodeConflict, err)

@@ -299,7 +299,7 @@ func TestResearch_FailsClosed(t *testing.T) {
 	thief := newBench(t, "*")
 	thief.Invocation.Tenant += "-thief"
 	require.Empty(t, find(thief, object{}).Entities)
-	for _, id := range []string{team, jig.NewEntityID()} {
+	for _, id := range []string{team, jig.NewEntityID("customer")} {
 		for _, where := range []object{{"field": "$id", "op": "eq", "value": id}, {"field": "$id", "op": "in", "value": []string{id}}, {"field": "parent", "op": "eq", "value": id}} {
 			r := find(thief, object{"type": "team", "where": []object{where}})
 			require.Empty(t, r.Entities)

@@ -179,7 +179,7 @@ func (r *run) foresee(ctx context.Context) error {
 	if r.def.thin.Creates == nil {
 		return nil
 	}
-	_, err := r.link(ctx, spec.ThinResult{EntityID: jig.NewEntityID(), SessionID: r.session()})
+	_, err := r.link(ctx, spec.ThinResult{EntityID: jig.NewEntityID(""), SessionID: r.session()})
 	return err
 }
 
