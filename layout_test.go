@@ -64,7 +64,7 @@ func arrows() map[string][]string {
 		// What identity providers say about people. Only the server knows them.
 		"internal/identity/openid": {".", "internal/strictjson"},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
-		"internal/protocol":        {".", "internal/audit", "internal/duration", "internal/strictjson"},
+		"internal/protocol":        {".", "internal/audit", "internal/duration", "internal/jsontext", "internal/strictjson"},
 		"internal/approval":        {".", "internal/audit", "internal/duration", "internal/identity", "internal/stored"},
 		"internal/bundle":          {".", "internal/cache"},
 		"internal/chat":            {"."},
@@ -73,7 +73,7 @@ func arrows() map[string][]string {
 		"internal/budget":          {".", "internal/chat"},
 		"internal/ratelimit":       {".", "internal/duration"},
 		"internal/entity":          {"."},
-		"internal/ledger":          {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
+		"internal/ledger":          {".", "internal/approval", "internal/audit", "internal/chat", "internal/jsontext", "internal/stored"},
 		"internal/tenancy":         {".", "internal/approval", "internal/identity", "internal/protocol"},
 		"internal/plan":            {".", "internal/audit", "internal/entity", "internal/expr", "internal/ledger", "internal/protocol"},
 
@@ -101,6 +101,7 @@ func arrows() map[string][]string {
 		"internal/entity/guarded":    {".", "internal/entity", "internal/suggest", "internal/toolname"},
 		"internal/entity/retype":     {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/docpreview":   {".", "internal/expr", "internal/plan", "spec"},
+		"internal/plan/undoing":      {".", "internal/jsontext", "internal/ledger", "internal/plan"},
 		"internal/plan/composition": {
 			".", "internal/cache", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/plan/docpreview", "internal/toolname", "spec",
 		},
@@ -145,7 +146,7 @@ func arrows() map[string][]string {
 		"activities": {
 			".", "internal/approval", "internal/argument", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
 			"internal/confine", "internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity",
-			"internal/identity/token", "internal/ledger", "internal/livetext", "internal/plan", "internal/policy", "internal/preview", "internal/protocol",
+			"internal/identity/token", "internal/ledger", "internal/livetext", "internal/plan", "internal/plan/undoing", "internal/policy", "internal/preview", "internal/protocol",
 			"internal/ratelimit", "internal/schema", "internal/strictjson", "internal/suggest", "internal/telemetry", "internal/tenancy", "internal/toolname",
 			"spec",
 		},
@@ -156,7 +157,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/cache", "internal/protocol", "internal/strictjson"},
 		"starter": {
 			".", "client", "internal/api", "internal/approval", "internal/argument", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
-			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/strictjson", "internal/suggest", "internal/tenancy",
+			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/preview", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/strictjson", "internal/suggest", "internal/tenancy",
 			"internal/scaffold", "internal/toolname", "internal/visible", "spec",
 		},
 		// New projects. The project itself is a program like those of users.
@@ -171,7 +172,10 @@ func arrows() map[string][]string {
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},
 		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
-		"internal/remote": {".", "client", "internal/api", "internal/identity", "internal/identity/credential", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
+		"internal/remote": {
+			".", "client", "internal/api", "internal/entity", "internal/identity", "internal/identity/credential", "internal/jsontext", "internal/protocol", "internal/remote/signin",
+			"internal/toolname",
+		},
 		// The command line's logins at the identity provider of a server.
 		"internal/remote/signin": {".", "internal/api"},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.

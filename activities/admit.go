@@ -40,6 +40,8 @@ type CallRef struct {
 	Local bool `json:"local,omitempty"`
 	// Child is the kind of child workflow that runs the call: ChildComposition, ChildExtraction or ChildAgent. It is "" for an activity.
 	Child string `json:"child,omitempty"`
+	// Previews reports that the next attempt only computes a preview of the call and asks for approval.
+	Previews bool `json:"previews,omitempty"`
 	// Timeout is the time limit of an attempt, in whole seconds.
 	Timeout int `json:"timeout"`
 	// Key is a hash of the concurrency key.

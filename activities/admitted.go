@@ -87,7 +87,8 @@ func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 	ref := CallRef{
 		ID: c.ID, Tool: c.Tool, State: c.Status, Title: ledger.Title(c.Input),
 		Local: localTool(tool), Child: childOf(tool),
-		Timeout: int((tool.Timeout + time.Second - 1) / time.Second),
+		Previews: tool.Previews && c.Status == jig.CallReserved && c.Verdict == jig.VerdictAsk && c.Preview == nil,
+		Timeout:  int((tool.Timeout + time.Second - 1) / time.Second),
 	}
 	if c.ConcurrencyKey != "" {
 		ref.Key = shortHash(c.ConcurrencyKey)

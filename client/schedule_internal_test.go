@@ -92,7 +92,7 @@ func TestSchedule_RunsTheSameCallAsTrigger(t *testing.T) {
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
 		ID: "ses_hourly", Workflow: protocol.CallWorkflow, Args: []any{input}, TaskQueue: protocol.TaskQueue,
 		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes, Priority: direct.Priority,
-		Memo: map[string]any{protocol.MemoSummary: `deps.list: {"path":"."}`},
+		Memo: map[string]any{protocol.MemoSummary: "deps.list: path=."},
 	}, action)
 	three := 3
 	require.Equal(t, Schedule{

@@ -101,7 +101,8 @@ func writeEnv(dir string, environment []string) error {
 }
 
 // sessionsQuery lists one row for each session: no workflows that jig starts for a session's calls, and no earlier runs.
-const sessionsQuery = `JigStatus IS NOT NULL AND ExecutionStatus != "ContinuedAsNew"`
+// The Web UI shows a query as filters, and shows "!=" as "=".
+const sessionsQuery = `JigStatus IS NOT NULL AND ExecutionStatus IN ("Running","Completed","Failed","Canceled","Terminated","TimedOut")`
 
 // announce prints the addresses of the servers and what to try first.
 func (o *options) announce(r *running) {

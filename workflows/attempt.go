@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func (b *callTable) superseded(ctx workflow.Context, c *call, ran *activities.Ra
 		var a *activities.Activities
 		var stands activities.Ran
 		in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
-		if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Standing, in).Get(ctx, &stands); err != nil {
+		if err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "read what was decided about "+c.ref.ID), a.Standing, in).Get(ctx, &stands); err != nil {
 			return changed // the session is being canceled
 		}
 		if stands.State != ran.State || stands.Ask != nil {
@@ -92,7 +93,7 @@ func (b *callTable) look(ctx workflow.Context, id string) {
 	}
 	var a *activities.Activities
 	var ran activities.Ran
-	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Standing, activities.RunInput{SessionRef: b.ref, Call: id}).Get(ctx, &ran)
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "read what was decided about "+id), a.Standing, activities.RunInput{SessionRef: b.ref, Call: id}).Get(ctx, &ran)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("a settled call could not be read", "call", id, "error", err.Error())
 		return
@@ -107,7 +108,7 @@ func (b *callTable) runAgent(ctx workflow.Context, c *call) (activities.Ran, err
 	var a *activities.Activities
 	var child activities.Child
 	in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
-	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.BeginChild, in).Get(ctx, &child); err != nil {
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "begin the session that answers "+c.words()), a.BeginChild, in).Get(ctx, &child); err != nil {
 		return activities.Ran{}, err //nolint:wrapcheck // the caller checks for Temporal's own types
 	}
 	if child.Ended != nil {
@@ -136,7 +137,7 @@ func (b *callTable) runAgent(ctx workflow.Context, c *call) (activities.Ran, err
 	}
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	var ran activities.Ran
-	err := workflow.ExecuteLocalActivity(databaseOptions(free), a.EndChild, end).Get(free, &ran)
+	err := workflow.ExecuteLocalActivity(databaseOptions(free, "take over the answer to "+c.words()), a.EndChild, end).Get(free, &ran)
 	return ran, err //nolint:wrapcheck // the caller checks for Temporal's own types
 }
 
@@ -212,13 +213,28 @@ func (b *callTable) arm(ctx workflow.Context, t *alarm) {
 		if wait <= 0 {
 			wait = time.Second // the database's clock is a little behind: check again soon
 		}
-		if workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "the first approval expires"}).Get(ctx, nil) != nil {
+		if workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: b.dueAt(first)}).Get(ctx, nil) != nil {
 			return
 		}
 		*t = alarm{}
 		b.expire(ctx)
 		b.arm(ctx, t)
 	})
+}
+
+// dueAt says what is due at a time, for the summary of its timer.
+func (b *callTable) dueAt(at time.Time) string {
+	for _, c := range b.calls {
+		switch {
+		case !c.due().Equal(at):
+			continue
+		case c.ref.Ask.ExpiresAt.After(at):
+			return fmt.Sprintf("%s %s: remind people until somebody decides", c.ref.ID, c.ref.Tool)
+		default:
+			return fmt.Sprintf("%s %s: waiting for %s until %s", c.ref.ID, c.ref.Tool, awaited(c.ref.Ask.Kind), at.UTC().Format("2006-01-02 15:04 MST"))
+		}
+	}
+	return "somebody must decide"
 }
 
 // expire has the store process the calls that are due: it sends reminders, escalates approvals and expires them.
@@ -236,7 +252,7 @@ func (b *callTable) expire(ctx workflow.Context) {
 	defer func() { b.lapsing = false }()
 	var a *activities.Activities
 	var heard activities.Handled
-	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Expire, activities.ExpireInput{SessionRef: b.ref, Calls: due, Now: workflow.Now(ctx)}).Get(ctx, &heard)
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "remind people, or expire approvals"), a.Expire, activities.ExpireInput{SessionRef: b.ref, Calls: due, Now: workflow.Now(ctx)}).Get(ctx, &heard)
 	if err != nil {
 		b.changes++
 		workflow.GetLogger(ctx).Error("approvals could not be expired", "error", err.Error())

@@ -76,7 +76,7 @@ func (s *session) openCall(ctx workflow.Context, in protocol.CallInput) error {
 	if !in.Calling {
 		var a *activities.Activities
 		var opened activities.Opened
-		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.OpenCall, activities.OpenCallInput{
+		err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "check the call and store its session"), a.OpenCall, activities.OpenCallInput{
 			SessionRef: s.ref, Call: in, Began: workflow.GetInfo(ctx).WorkflowStartTime,
 		}).Get(ctx, &opened)
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *session) anyReady() bool {
 func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) {
 	var a *activities.Activities
 	var settled activities.CallSettled
-	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.SettleCall, s.passRef()).Get(ctx, &settled); err != nil {
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "store how the session ended"), a.SettleCall, s.passRef()).Get(ctx, &settled); err != nil {
 		return nil, failure(err)
 	}
 	s.settled, s.status, s.closed = settled.Settled, settled.Status, s.resultOf(settled.Call)
@@ -142,7 +142,7 @@ func (s *session) callResult(ctx workflow.Context) (*protocol.CallResult, error)
 	var a *activities.Activities
 	var state activities.CallState
 	in := activities.RunInput{SessionRef: s.ref, Call: jig.CallID(1, 1)}
-	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.CallState, in).Get(ctx, &state); err != nil {
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "read the state of the call"), a.CallState, in).Get(ctx, &state); err != nil {
 		return nil, failure(err)
 	}
 	return s.resultOf(state), nil
@@ -168,7 +168,7 @@ const (
 func (s *session) runCalls(ctx workflow.Context, admitted *activities.Admitted) (more bool, err error) {
 	if admitted == nil {
 		var a *activities.Activities
-		err = workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Admit, activities.AdmitInput{
+		err = workflow.ExecuteLocalActivity(databaseOptions(ctx, "decide which calls may run"), a.Admit, activities.AdmitInput{
 			PassRef: s.passRef(), Limit: callsPerRun,
 		}).Get(ctx, &admitted)
 		if err != nil {

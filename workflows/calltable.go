@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -24,6 +25,11 @@ type call struct {
 	decided bool
 	// idle counts the latest consecutive attempts that left the call unchanged.
 	idle int
+}
+
+// words names the call, with the beginning of its input, for people.
+func (c *call) words() string {
+	return strings.TrimSpace(c.ref.ID + " " + c.ref.Tool + " " + c.ref.Title)
 }
 
 func (c *call) waiting() bool {
@@ -259,7 +265,7 @@ func (b *callTable) ran(ctx workflow.Context, c *call, ran activities.Ran, err e
 	case err == nil && ran.Paused:
 		c.ref.State, c.ref.Local = ran.State, false // from now on it runs as an activity, whose retries do not add to the history
 	case err == nil:
-		c.ref.State, c.ref.Ask, c.summary = ran.State, ran.Ask, ran.Summary
+		c.ref.State, c.ref.Ask, c.ref.Previews, c.summary = ran.State, ran.Ask, false, ran.Summary
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		c.ref.State = jig.CallCanceled
 	default:

@@ -182,7 +182,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 	var a *activities.Activities
 	var out activities.Composed
 	c.settle()
-	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Compose, activities.ComposeInput{
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "work out the next steps"), a.Compose, activities.ComposeInput{
 		SessionRef: c.ref, Call: c.in.Call, Now: workflow.Now(ctx), Known: c.known(), Cancel: c.canceled,
 	}).Get(ctx, &out)
 	if err != nil {
@@ -284,7 +284,7 @@ func (c *composition) due(at time.Time) string {
 		}
 	}
 	if len(texts) == 0 {
-		return "a step is due"
+		return "the next step is due"
 	}
 	return strings.Join(texts, "; ")
 }
@@ -389,7 +389,7 @@ func (b *callTable) runComposition(ctx workflow.Context, c *call) (activities.Ra
 	// The child was ended from outside or could not continue. Close its call so that this run can continue.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	var a *activities.Activities
-	err = workflow.ExecuteLocalActivity(databaseOptions(free), a.AbandonFrame, activities.ComposeInput{
+	err = workflow.ExecuteLocalActivity(databaseOptions(free, "end "+c.words()), a.AbandonFrame, activities.ComposeInput{
 		SessionRef: b.ref, Call: c.ref.ID, Now: workflow.Now(ctx),
 	}).Get(free, &ran)
 	return ran, err //nolint:wrapcheck // ran distinguishes cancellation from failure by Temporal's own types

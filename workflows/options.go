@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 )
 
@@ -58,9 +59,12 @@ func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
 // toolOptions returns the options for a tool. Temporal retries without limit, because its retries only bring the call back to a worker;
 // the ledger limits how often the tool itself runs.
 func toolOptions(ctx workflow.Context, c *call) workflow.Context {
-	ref, summary := c.ref, c.ref.ID+" "+c.ref.Title
-	if c.stuck {
+	ref, summary := c.ref, c.words()
+	switch {
+	case c.stuck:
 		summary = ref.ID + " is held back until a person acts"
+	case ref.Previews && ref.State == jig.CallReserved:
+		summary = "preview of " + summary
 	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(ref.Timeout)*time.Second + toolGrace, HeartbeatTimeout: heartbeatTimeout,
@@ -72,7 +76,7 @@ func toolOptions(ctx workflow.Context, c *call) workflow.Context {
 // localToolOptions returns the options for quick tools that run in one local activity.
 func localToolOptions(ctx workflow.Context, calls []*call) workflow.Context {
 	longest := 0
-	summary := calls[0].ref.ID + " " + calls[0].ref.Tool + " " + calls[0].ref.Title
+	summary := calls[0].words()
 	if more := len(calls) - 1; more > 0 {
 		summary += " and " + itoa(more) + " more"
 	}
@@ -85,10 +89,11 @@ func localToolOptions(ctx workflow.Context, calls []*call) workflow.Context {
 	})
 }
 
-// databaseOptions returns the options for an idempotent transaction, which is retried until it succeeds.
-func databaseOptions(ctx workflow.Context) workflow.Context {
+// databaseOptions returns the options for an idempotent transaction, which is retried until it succeeds. The summary says what it does, for
+// people who look at the timeline.
+func databaseOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: databaseTimeout, ScheduleToCloseTimeout: untilItSucceeds,
+		StartToCloseTimeout: databaseTimeout, ScheduleToCloseTimeout: untilItSucceeds, Summary: summary,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 2 * time.Second},
 	})
 }

@@ -92,7 +92,7 @@ func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 	if in.Pass == 0 {
 		var a *activities.Activities
 		var opened activities.Opened
-		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Open, activities.OpenInput{
+		err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "check the request and store the session"), a.Open, activities.OpenInput{
 			SessionRef: s.ref, Start: in.Start, Woken: in.Woken, Began: workflow.GetInfo(ctx).WorkflowStartTime,
 		}).Get(ctx, &opened)
 		if err != nil {
@@ -190,7 +190,7 @@ func (s *session) settle(ctx workflow.Context) error {
 	s.settleInbox(ctx)
 	s.spoken = false
 	var a *activities.Activities
-	return workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Settle, s.passRef()).Get(ctx, &s.settled) //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+	return workflow.ExecuteLocalActivity(databaseOptions(ctx, "store how pass "+itoa(s.pass)+" ended"), a.Settle, s.passRef()).Get(ctx, &s.settled) //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 }
 
 // looks is how often a run looks by itself whether its session may begin. After that an activity looks, whose attempts do not make the history
@@ -209,7 +209,7 @@ func (s *session) awaitStart(ctx workflow.Context) error {
 		if err := workflow.NewTimerWithOptions(ctx, s.wait, workflow.TimerOptions{Summary: summary}).Get(ctx, nil); err != nil {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
-		if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.StartsIn, s.ref).Get(ctx, &s.wait); err != nil {
+		if err := workflow.ExecuteLocalActivity(databaseOptions(ctx, "ask the rate limit again"), a.StartsIn, s.ref).Get(ctx, &s.wait); err != nil {
 			return err //nolint:wrapcheck // as above
 		}
 	}
@@ -246,7 +246,7 @@ func (s *session) ask(ctx workflow.Context) (thought activities.Thought, err err
 	var a *activities.Activities
 	in := activities.ThinkInput{PassRef: s.passRef(), Limit: callsPerRun}
 	if s.quick {
-		err = workflow.ExecuteLocalActivity(quickModelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
+		err = workflow.ExecuteLocalActivity(quickModelOptions(ctx, "ask the model, pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
 		var failed *temporal.ApplicationError
 		switch {
 		case !errors.As(err, &failed): // it was slow this time
@@ -261,7 +261,7 @@ func (s *session) ask(ctx workflow.Context) (thought activities.Thought, err err
 		}
 	}
 	if !s.quick || err != nil {
-		err = workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
+		err = workflow.ExecuteActivity(modelOptions(ctx, "ask the model, pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
 	}
 	if thought.Quick != nil {
 		s.quick = *thought.Quick
@@ -346,7 +346,7 @@ func (s *session) end(ctx workflow.Context, cause error) error {
 	s.settleInbox(free)
 	s.spoken = false
 	var a *activities.Activities
-	if err := workflow.ExecuteLocalActivity(databaseOptions(free), a.End, in).Get(free, nil); err != nil {
+	if err := workflow.ExecuteLocalActivity(databaseOptions(free, "store how the session ended"), a.End, in).Get(free, nil); err != nil {
 		return failure(err)
 	}
 	s.status, s.calls = in.Status, nil

@@ -139,6 +139,21 @@ func signalDescription(name string) string {
 	return ""
 }
 
+// heardWords says what a signal or an update does, for the summary of the activity that applies it.
+func heardWords(name string) string {
+	switch name {
+	case protocol.SignalMessage:
+		return "take a message to the agent"
+	case protocol.SignalEvent:
+		return "take an event"
+	case protocol.SignalAnswer:
+		return "apply an answer to a question"
+	case protocol.SignalReconcile:
+		return "apply what a person says about an unknown outcome"
+	}
+	return "apply a decision about a call"
+}
+
 // updateOptions returns the options of an update's handler, with what the update does and an example of its input.
 func updateOptions(name string) workflow.UpdateHandlerOptions {
 	var text string

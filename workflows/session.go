@@ -240,7 +240,7 @@ func (s *session) handle(ctx workflow.Context, signal protocol.Envelope) (activi
 	}
 	var a *activities.Activities
 	var heard activities.Handled
-	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Hear, activities.Signal{
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx, heardWords(signal.Name)), a.Hear, activities.Signal{
 		SessionRef: s.ref, Name: signal.Name, Key: signal.Key, Payload: signal.Payload, Pass: pass,
 		Composing: s.composing(),
 	}).Get(ctx, &heard)

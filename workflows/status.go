@@ -98,8 +98,8 @@ func (s *session) showLater(ctx workflow.Context) {
 	}
 	s.showing = true
 	free, _ := workflow.NewDisconnectedContext(ctx) // it outlives the pass
-	workflow.GoNamed(free, "show that people have answered", func(ctx workflow.Context) {
-		options := workflow.TimerOptions{Summary: "show that people have answered"}
+	workflow.GoNamed(free, "show later", func(ctx workflow.Context) {
+		options := workflow.TimerOptions{Summary: "then update the status in the list of workflows"}
 		_ = workflow.NewTimerWithOptions(ctx, showAfter, options).Get(ctx, nil) //nolint:errcheck // a disconnected wait cannot be canceled
 		s.showing = false
 		if now := s.attributes(); outdated(s.shown, now) {

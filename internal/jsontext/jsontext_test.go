@@ -25,3 +25,13 @@ func TestWrite_AppendsNothingIfItFails(t *testing.T) {
 	require.Error(t, jsontext.Write(b, make(chan int)))
 	require.Equal(t, `["<a>\n"`, b.String())
 }
+
+func TestInWords_ShowsAnInputOnOneLine(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		`{"order": "7", "items": ["a", 2], "note": "two\nlines", "fail": false, "to": {"name": "ana"}}`: `fail=false, items=["a",2], note=two lines, order=7, to={"name":"ana"}`,
+		"{}": "", "null": "", "": "", "[1]": "[1]", "no JSON": "no JSON",
+	} {
+		require.Equal(t, want, jsontext.InWords([]byte(input)), input)
+	}
+}

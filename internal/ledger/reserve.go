@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/stored"
 )
 
@@ -174,15 +174,8 @@ func Started(input []byte, attempt int, child string) approval.Details {
 	return d
 }
 
-// Title returns the beginning of an input without JSON punctuation. It returns "" for an input that is not an object.
-func Title(input []byte) string {
-	var members map[string]any
-	if json.Unmarshal(input, &members) != nil {
-		return ""
-	}
-	s := strings.NewReplacer("\n", " ", "{", "", "}", "", `"`, "").Replace(string(input))
-	return jig.Cut(stored.Clean(s), 60)
-}
+// Title returns the beginning of an input for people to read.
+func Title(input []byte) string { return jig.Cut(stored.Clean(jsontext.InWords(input)), 60) }
 
 // UseGrant completes the transition of an attempt that needs a grant. used is the grant after its use was counted; nil if it has ended,
 // because it was used up, expired or revoked, or given for another contract. Then the approval is withdrawn, and the call must be admitted

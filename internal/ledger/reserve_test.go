@@ -96,7 +96,7 @@ func TestReserve_BeginsAnAttempt(t *testing.T) {
 	require.Equal(t, &ledger.Attempt{ID: "att_2", Child: "ses_2", Consumes: true}, got.Begins)
 	require.Equal(t, []string{"event tool.started"}, told(got))
 	require.Equal(t, approval.Details{
-		"attempt": 1, "child_session_id": "ses_2", "title": "path:a", "input": json.RawMessage(`{"path":"a"}`), "truncated": false,
+		"attempt": 1, "child_session_id": "ses_2", "title": "path=a", "input": json.RawMessage(`{"path":"a"}`), "truncated": false,
 	}, got.Events[0].Data)
 
 	used := approvedBy("d1")
@@ -177,10 +177,10 @@ func TestUseGrant_ConsumesAUse(t *testing.T) {
 func TestTitle_IsTheBeginningOfTheInput(t *testing.T) {
 	t.Parallel()
 	for input, title := range map[string]string{
-		`{"path":"a","n":1}`:                          "path:a,n:1",
-		"{\"path\":\n\"\xff\"}":                       "path: \ufffd",
-		`{"text":"` + strings.Repeat("x", 100) + `"}`: "text:" + strings.Repeat("x", 55) + "…",
-		`["a"]`: "", "": "", "{": "", `{}`: "",
+		`{"path":"a","n":1}`:                          "n=1, path=a",
+		"{\"path\":\n\"\xff\"}":                       "path=\ufffd",
+		`{"text":"` + strings.Repeat("x", 100) + `"}`: "text=" + strings.Repeat("x", 55) + "…",
+		`["a"]`: `["a"]`, "": "", "{": "{", `{}`: "",
 	} {
 		require.Equal(t, title, ledger.Title([]byte(input)), input)
 	}

@@ -1,14 +1,13 @@
 package protocol
 
 import (
-	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/strictjson"
 )
 
@@ -127,28 +126,15 @@ func (in CallInput) Asked() string { return asked("", in.Pairs, in.Input, in.Inp
 
 // asked joins a task and the parts of an input, each on lines of its own.
 func asked(task string, pairs map[string]string, input json.RawMessage, artifact string) string {
-	lines := []string{strings.TrimSpace(task)}
-	words := make([]string, 0, len(pairs))
-	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		words = append(words, key+"="+pairs[key])
+	members := make(map[string]json.RawMessage, len(pairs))
+	for key, value := range pairs {
+		members[key] = json.RawMessage(value) // the tool's schema says what it becomes
 	}
-	lines = append(lines, strings.Join(words, " "))
-	if text := compact(input); text != "null" && text != "{}" {
-		lines = append(lines, text)
-	}
+	lines := []string{strings.TrimSpace(task), jsontext.Words(members), jsontext.InWords(input)}
 	if artifact != "" {
 		lines = append(lines, "input in artifact "+artifact)
 	}
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
-}
-
-// compact returns JSON on one line. Text that is not JSON is returned as it is.
-func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return string(raw)
-	}
-	return b.String()
 }
 
 // PassInput is the input of a run of Pass. A client sets Tenant and Start to begin a session, or Tenant alone to send a message to
