@@ -205,7 +205,7 @@ func (a *Activities) ListCatalog(ctx context.Context, in protocol.CatalogRequest
 		return page, temporalError(err)
 	}
 	if in.After == "" {
-		page.Specs = []string{}
+		page.Compositions = []string{}
 	}
 	specs := []string{}
 	for _, tool := range tools {
@@ -225,7 +225,7 @@ func (a *Activities) ListCatalog(ctx context.Context, in protocol.CatalogRequest
 	if in.After != "" {
 		return page, nil
 	}
-	page.Specs = specs
+	page.Compositions = specs
 	if page.Agents, err = a.documentNames(ctx, in.Tenant, documentAgent); err == nil {
 		page.Skills, err = a.documentNames(ctx, in.Tenant, documentSkill)
 	}

@@ -82,7 +82,7 @@ func TestListCatalog_NamesRegisteredDocuments(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"cms.publish", "file.read"}, names(page.Tools))
 	require.Equal(t, []string{"review"}, page.Agents)
-	require.Equal(t, []string{"nightly"}, page.Specs, "its name is not a tool name")
+	require.Equal(t, []string{"nightly"}, page.Compositions, "its name is not a tool name")
 	require.Equal(t, []string{}, page.Skills, "an empty list means that there are none")
 }
 

@@ -90,7 +90,7 @@ func TestBundles_AreComplete(t *testing.T) {
 		for _, doc := range b.Documents {
 			kind := string(doc.Kind)
 			if doc.Kind.IsExecution() {
-				kind = "spec"
+				kind = "composition"
 			}
 			require.Empty(t, taken[kind+" "+doc.Name], "%s is in two bundles", doc.Name)
 			taken[kind+" "+doc.Name] = b.Manifest.Name

@@ -151,7 +151,7 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 		}
 		all.Tools = append(all.Tools, page.Tools...)
 		if request.After == "" {
-			all.Agents, all.Skills, all.Specs, all.EntityTypes = page.Agents, page.Skills, page.Specs, page.EntityTypes
+			all.Agents, all.Skills, all.Compositions, all.EntityTypes = page.Agents, page.Skills, page.Compositions, page.EntityTypes
 		}
 		if !page.More || len(page.Tools) == 0 {
 			return all, nil

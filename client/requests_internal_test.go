@@ -277,7 +277,7 @@ func TestEvents_ReadsAllPages(t *testing.T) {
 		case protocol.CatalogRequest:
 			if r.After == "" {
 				return protocol.CatalogPage{
-					Tools: []jig.Tool{{Name: "a.b"}}, Agents: []string{"review"}, Skills: []string{}, Specs: []string{"nightly"}, More: true,
+					Tools: []jig.Tool{{Name: "a.b"}}, Agents: []string{"review"}, Skills: []string{}, Compositions: []string{"nightly"}, More: true,
 				}, nil
 			}
 			require.Equal(t, "a.b", r.After)
@@ -297,7 +297,7 @@ func TestEvents_ReadsAllPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, catalog.Tools, 2)
 	require.Equal(t, []string{"review"}, catalog.Agents)
-	require.Equal(t, []string{"nightly"}, catalog.Specs)
+	require.Equal(t, []string{"nightly"}, catalog.Compositions)
 	require.NotNil(t, catalog.Skills, "an empty list means that there are none")
 	events, err := c.Events(t.Context(), "default", "ses_a", 0)
 	require.NoError(t, err)

@@ -121,7 +121,7 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	ids["tool"] = "own.act_" + strings.ToLower(rand.Text())[:12]
 	made, problems := spec.Load("act.yaml", []byte("kind: composition\nname: "+ids["tool"]+"\nsteps: [{id: a, tool: todo.write, input: {items: []}}]\n"))
 	require.NoError(t, problems.OrNil())
-	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "spec", made.Name, made.Version, made.Body))
+	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "composition", made.Name, made.Version, made.Body))
 	ids["entity_type"] = "note_" + strings.ToLower(rand.Text())[:12]
 	kind, problems := spec.Load("note.yaml", []byte("kind: entity_type\nname: "+ids["entity_type"]+"\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n"))
 	require.NoError(t, problems.OrNil())

@@ -184,7 +184,7 @@ func meaningOf(version string, tree *node) string {
 // id returns the text that identifies a document. No two documents may have the same id.
 func (d Document) id() string {
 	if d.Kind.IsExecution() {
-		return "execution spec " + d.Name // calls name an execution spec without its kind
+		return "composition " + d.Name // calls name it without its kind
 	}
 	return string(d.Kind) + " " + d.Name
 }

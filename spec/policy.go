@@ -131,7 +131,7 @@ type policyTool struct {
 	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must have."`
 	Confirm            bool     `json:"confirm,omitempty" jsonschema:"Whether its input must be confirmed before it acts."`
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
-	Implementation     string   `json:"implementation,omitempty" spec:"max=64" jsonschema:"go (the default), or the kind of the tool's execution spec."`
+	Implementation     string   `json:"implementation,omitempty" spec:"max=64" jsonschema:"go (the default), or the kind of the tool's document."`
 	Labels             *labels  `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away."`
 }
 

@@ -126,7 +126,7 @@ func TestBundle_ListsAndShows(t *testing.T) {
 	installed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	data, err := json.Marshal(api.BundleList{Bundles: []bundle.Bundle{{
 		Manifest: bundle.Manifest{Name: "notes", Version: "1.2.0", Title: "Notes"}, Hash: "abc", InstalledAt: installed, InstalledBy: "ana",
-		Documents: []bundle.DocumentVersion{{Kind: "entity_type", Name: "note", Version: "v1"}, {Kind: "spec", Name: "notes.take", Version: "v2"}},
+		Documents: []bundle.DocumentVersion{{Kind: "entity_type", Name: "note", Version: "v1"}, {Kind: "composition", Name: "notes.take", Version: "v2"}},
 	}}})
 	require.NoError(t, err)
 	e := &fake{trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Data: data}}}
@@ -137,7 +137,7 @@ func TestBundle_ListsAndShows(t *testing.T) {
 	require.Regexp(t, `notes +1\.2\.0 +2 .* ana +Notes`, got.stdout)
 	got = jigCLI(t, e, nil, "bundle", "show", "notes")
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `spec +notes\.take +v2`, got.stdout, "a catalog without the tool, for example of another worker")
+	require.Regexp(t, `composition +notes\.take +v2`, got.stdout, "a catalog without the tool, for example of another worker")
 	e.catalog = client.Catalog{Tools: []jig.Tool{{Name: "notes.take", Implementation: jig.ImplementationThin}}}
 	got = jigCLI(t, e, nil, "bundle", "show", "notes")
 	require.Regexp(t, `thin_tool +notes\.take +v2`, got.stdout, "the kind that its document names")

@@ -162,10 +162,10 @@ func (a *app) registered(ctx context.Context, names []string, f catalogFlags) (d
 	return docs, known, err
 }
 
-// documentSpec is the kind under which the engine stores all execution specs.
-const documentSpec = "spec"
+// documentSpec is the kind under which the engine stores compositions, and what is called like them.
+const documentSpec = "composition"
 
-// registeredAs reads every document that is registered under a name; an execution spec, an agent, a skill and an entity type may share one.
+// registeredAs reads every document that is registered under a name; a composition, an agent, a skill and an entity type may share one.
 func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name string) ([]spec.Document, error) {
 	listed := listedNames(c)
 	var docs []spec.Document
@@ -199,7 +199,7 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 
 // listedNames returns the names of the documents in a catalog, by the kind under which they are stored.
 func listedNames(c client.Catalog) map[string][]string {
-	specs := slices.Clone(c.Specs)
+	specs := slices.Clone(c.Compositions)
 	for _, t := range c.Tools {
 		if spec.Kind(t.Implementation).IsExecution() {
 			specs = append(specs, t.Name)

@@ -142,9 +142,9 @@ func TestExplain_RegisteredDocuments(t *testing.T) {
 	c := known()
 	c.Agents = append(c.Agents, "notes")
 	e := &fake{catalog: c, documents: map[string]string{
-		"spec cms.publish": publishDocument, "agent review": reviewDocument, "skill notes": string(skill),
-		"agent notes":  strings.ReplaceAll(reviewDocument, "name: review", "name: notes"),
-		"spec nightly": strings.ReplaceAll(publishDocument, "cms.publish", "nightly"),
+		"composition cms.publish": publishDocument, "agent review": reviewDocument, "skill notes": string(skill),
+		"agent notes":         strings.ReplaceAll(reviewDocument, "name: review", "name: notes"),
+		"composition nightly": strings.ReplaceAll(publishDocument, "cms.publish", "nightly"),
 	}}
 	explain := func(args ...string) []explained {
 		got := jigCLI(t, e, nil, append([]string{"explain", "--output", "json"}, args...)...)

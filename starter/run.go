@@ -30,9 +30,9 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run AGENT|SPEC|FILE",
+		Use:   "run AGENT|COMPOSITION|FILE",
 		Short: "Run an agent or a composition and wait until it ends",
-		Long: `Run an agent or an execution spec (a composition, a prompt), registered or from a file, and wait until it ends. The session is
+		Long: `Run an agent, a composition or a prompt, registered or from a file, and wait until it ends. The session is
 durable: it continues if this program is interrupted. Repeating a request with the same --id returns the existing session.`,
 		Example: `  jig run dependency-review --input path=. --follow
   jig run ./my-agent.md --task "Summarize the README" --model anthropic/claude-sonnet-4-5
@@ -110,7 +110,7 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 		return a.runSession(ctx, e, o, f)
 	}
 	if o.Task != "" || o.Model != "" {
-		return usagef("--task and --model are for agents; %s is an execution spec", o.Agent)
+		return usagef("--task and --model are for agents; %s is a composition", o.Agent)
 	}
 	if err := a.checkSpec(ctx, e, o); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (a *app) isSpec(ctx context.Context, e engine, o client.StartOptions) (bool
 	c, err := e.Catalog(ctx, a.flags.tenant)
 	switch {
 	case err == nil:
-		return !slices.Contains(c.Agents, o.Agent) && (named || slices.Contains(c.Specs, o.Agent)), nil
+		return !slices.Contains(c.Agents, o.Agent) && (named || slices.Contains(c.Compositions, o.Agent)), nil
 	case !named && noEngine(err): // start it as an agent: the worker that runs it reports an unknown name
 		return false, nil
 	}

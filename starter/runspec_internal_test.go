@@ -66,7 +66,7 @@ func TestRun_CallsAnExecutionSpec(t *testing.T) {
 func TestRun_DistinguishesSpecsFromAgents(t *testing.T) {
 	t.Parallel()
 	e := doneEngine()
-	e.catalog = client.Catalog{Agents: []string{"some.agent", "review"}, Specs: []string{"nightly"}}
+	e.catalog = client.Catalog{Agents: []string{"some.agent", "review"}, Compositions: []string{"nightly"}}
 	e.waited = client.CallResult{SessionID: "ses_1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}
 	require.Equal(t, 0, jigCLI(t, e, nil, "run", "some.agent").code)
 	require.Equal(t, "some.agent", e.started.Agent)

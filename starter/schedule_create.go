@@ -203,7 +203,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 		a.say("%s no worker answers, so jig could not check that the agent or tool of the schedule exists", a.err.yellow("warning:"))
 		return nil
 	}
-	tools := append(toolNames(catalog), catalog.Specs...)
+	tools := append(toolNames(catalog), catalog.Compositions...)
 	lists := "`" + a.command("catalog") + "` lists them"
 	if o.Call != nil {
 		if name := o.Call.Tool; !slices.Contains(tools, name) {

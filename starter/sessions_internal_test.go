@@ -163,10 +163,10 @@ func TestCatalogShow_PrintsDocumentsAndContracts(t *testing.T) {
 	t.Parallel()
 	e := &fake{
 		catalog: client.Catalog{
-			Agents: []string{"writer"}, Specs: []string{"nightly"},
+			Agents: []string{"writer"}, Compositions: []string{"nightly"},
 			Tools: []jig.Tool{{Name: "a.b", Implementation: "go", Description: "Does it."}, {Name: "my.spec", Implementation: "composition"}},
 		},
-		documents: map[string]string{"agent writer": "---\nname: writer\n---\nWrite.", "spec nightly": "kind: composition", "spec my.spec": "kind: prompt", "policy shop": "kind: policy"},
+		documents: map[string]string{"agent writer": "---\nname: writer\n---\nWrite.", "composition nightly": "kind: composition", "composition my.spec": "kind: prompt", "policy shop": "kind: policy"},
 	}
 	for name, want := range map[string]string{
 		"writer": "---\nname: writer\n---\nWrite.\n", "nightly": "kind: composition\n", "my.spec": "kind: prompt\n",

@@ -95,7 +95,7 @@ func TestOutput_JSONShapes(t *testing.T) {
 		"events":  {&fake{events: []jig.Event{{SessionID: "ses_1", Seq: 1, At: noon, Type: jig.EventSessionStarted}, {SessionID: "ses_1", Seq: 2, At: noon, Type: jig.EventPassStarted, Pass: 1}}}, []string{"events", "ses_1"}, 0},
 		"catalog": {&fake{catalog: client.Catalog{Tools: []jig.Tool{{Name: "a.b", InputSchema: json.RawMessage(`{}`)}}}}, []string{"catalog"}, 0},
 		"catalog-whole": {
-			&fake{catalog: client.Catalog{Tools: []jig.Tool{}, Agents: []string{"review"}, Skills: []string{}, Specs: []string{"nightly"}}}, []string{"catalog"}, 0,
+			&fake{catalog: client.Catalog{Tools: []jig.Tool{}, Agents: []string{"review"}, Skills: []string{}, Compositions: []string{"nightly"}}}, []string{"catalog"}, 0,
 		},
 		"message": {&fake{}, []string{"message", "ses_1", "go", "on"}, 0},
 		"event":   {&fake{}, []string{"event", "ses_1", "paid", "--data", `{"n":1}`, "--id", "p1"}, 0},
@@ -235,7 +235,7 @@ func TestUsageErrors_HaveHints(t *testing.T) {
 		"statsu ses_1":         "error: unknown command \"statsu\" for \"jig\"\nhint: did you mean status?\n",
 		"policy tset":          "error: unknown command \"tset\" for \"jig policy\"\nhint: did you mean test?\n",
 		"audit foo":            "error: unknown command \"foo\" for \"jig audit\"\nhint: see `jig audit --help`\n",
-		"run":                  "error: 0 arguments are given; expected AGENT|SPEC|FILE\nhint: see `jig run --help`\n",
+		"run":                  "error: 0 arguments are given; expected AGENT|COMPOSITION|FILE\nhint: see `jig run --help`\n",
 		"bundle install a b":   "error: 2 arguments are given; expected FOLDER\nhint: see `jig bundle install --help`\n",
 		"watch":                "error: 0 arguments are given; expected SESSION|ENTITY\nhint: see `jig watch --help`\n",
 		"approve s --yess":     "error: unknown flag: --yess\nhint: did you mean --yes?\n",
@@ -267,8 +267,8 @@ func TestCatalog_ListsRegisteredDocuments(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{catalog: known()}, nil, "catalog")
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Contains(t, got.stdout, "agents\n  review\nexecution specs that are not tools\n  nightly\nskills\n  notes\nentity types\n  module\n")
-	require.Equal(t, "3 tools (1 composition), 1 agent, 1 execution spec that is not a tool, 1 skill, 1 entity type\n", got.stderr)
+	require.Contains(t, got.stdout, "agents\n  review\ncompositions that are not tools\n  nightly\nskills\n  notes\nentity types\n  module\n")
+	require.Equal(t, "3 tools (1 composition), 1 agent, 1 composition that is not a tool, 1 skill, 1 entity type\n", got.stderr)
 }
 
 func TestCompletion_CompletesFlagValues(t *testing.T) {

@@ -36,7 +36,7 @@ there is an error.`,
 			return a.printProblems(check(docs, problems, known), len(docs))
 		},
 	}
-	f.add(cmd, "check names of tools, agents, skills, execution specs and entity types only within the documents")
+	f.add(cmd, "check names of tools, agents, skills, compositions and entity types only within the documents")
 	return cmd
 }
 
@@ -44,9 +44,9 @@ there is an error.`,
 func (a *app) sayUnchecked(known *client.Catalog) {
 	switch {
 	case known == nil:
-		a.say("names of tools, agents, skills, execution specs and entity types were not checked (--offline)")
-	case known.Skills == nil || known.Specs == nil || known.Agents == nil || known.EntityTypes == nil:
-		a.say("some names of agents, skills, execution specs and entity types were not checked: the catalog does not list them")
+		a.say("names of tools, agents, skills, compositions and entity types were not checked (--offline)")
+	case known.Skills == nil || known.Compositions == nil || known.Agents == nil || known.EntityTypes == nil:
+		a.say("some names of agents, skills, compositions and entity types were not checked: the catalog does not list them")
 	}
 }
 

@@ -25,7 +25,7 @@ func known() client.Catalog {
 			{Name: "file.read", Implementation: "go", Permission: jig.PermissionRead, InputSchema: object("path")},
 			{Name: "file.write", Implementation: "go", Permission: jig.PermissionWrite, InputSchema: object("path")},
 		},
-		Agents: []string{"review"}, Skills: []string{"notes"}, Specs: []string{"nightly"}, EntityTypes: []string{"module"},
+		Agents: []string{"review"}, Skills: []string{"notes"}, Compositions: []string{"nightly"}, EntityTypes: []string{"module"},
 	}
 }
 
@@ -145,9 +145,9 @@ func TestValidate_ReadsTheSpecsThatAreCalled(t *testing.T) {
 			"steps:\n  - parallel:\n      - id: next\n        composition: " + composition + "\n        input: {page: a}\n"
 	}
 	c := known()
-	c.Specs = []string{"broken", "deep", "gone", "nightly", "unused"}
+	c.Compositions = []string{"broken", "deep", "gone", "nightly", "unused"}
 	e := &fake{catalog: c, documents: map[string]string{
-		"spec nightly": calls("nightly", "deep"), "spec deep": calls("deep", "report"), "spec broken": "kind: composition\nname: [",
+		"composition nightly": calls("nightly", "deep"), "composition deep": calls("deep", "report"), "composition broken": "kind: composition\nname: [",
 	}}
 	file := writeFile(t, "report.yaml", calls("report", "nightly"))
 	problems := validate(t, e, exitFailed, file)
@@ -165,7 +165,7 @@ func TestValidate_ReadsTheSpecsThatAreCalled(t *testing.T) {
 
 	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "gone"))), "only its name is known")
 	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "broken"))), "a document that cannot be read is not checked")
-	e.documents["spec deep"] = calls("deep", "unused")
+	e.documents["composition deep"] = calls("deep", "unused")
 	require.Empty(t, validate(t, e, exitDone, writeFile(t, "report.yaml", calls("report", "nightly"))))
 }
 

@@ -18,7 +18,7 @@ func documents() []Any {
 
 // ListDocumentsRequest asks for the current documents.
 type ListDocumentsRequest struct {
-	Kind string `query:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit" doc:"Only documents of this kind; spec is any composition, prompt, task or thin tool"`
+	Kind string `query:"kind" enum:"agent,skill,entity_type,composition,policy,tenant,budget,rate_limit" doc:"Only documents of this kind; composition is any composition, prompt, task or thin tool"`
 }
 
 // DocumentList lists documents.
@@ -46,7 +46,7 @@ type DocumentFile struct {
 
 // NamedFile is a registered document in a call of catalog.put or catalog.remove.
 type NamedFile struct {
-	Kind    string `json:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit"`
+	Kind    string `json:"kind" enum:"agent,skill,entity_type,composition,policy,tenant,budget,rate_limit"`
 	Name    string `json:"name" names:"{kind}" minLength:"1" maxLength:"512"`
 	Version string `json:"version,omitempty" names:"version" maxLength:"128"`
 }
@@ -62,7 +62,7 @@ var RegisterDocuments = Op[RegisterDocumentsRequest, CalledCall]{Operation: Oper
 
 // DocumentPath names a document in the path.
 type DocumentPath struct {
-	Kind string `path:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit" doc:"spec is any composition, prompt, task or thin tool"`
+	Kind string `path:"kind" enum:"agent,skill,entity_type,composition,policy,tenant,budget,rate_limit" doc:"composition is any composition, prompt, task or thin tool"`
 	Name string `path:"name" names:"{kind}" maxLength:"512"`
 }
 

@@ -108,9 +108,9 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// KindSpec is the kind under which execution specs of every sort (composition, prompt, task, thin tool) are stored. They share one space of
+// KindSpec is the kind under which compositions are stored, and what is called like them: prompts, tasks and thin tools. They share one space of
 // names because they are called in the same way. Documents of any other kind are stored under that kind.
-const KindSpec = "spec"
+const KindSpec = "composition"
 
 // StoredDocument is a document with its body, identified by the kind under which it is stored.
 type StoredDocument struct {

@@ -221,7 +221,7 @@ func (p EventsPage) Last() bool {
 type CatalogRequest struct {
 	Tenant string `json:"tenant"`
 	After  string `json:"after,omitempty"`
-	// Kind is agent, skill, entity_type, or spec for any execution spec.
+	// Kind is agent, skill, entity_type, or composition for any composition, prompt, task or thin tool.
 	Kind   string `json:"kind,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Offset int    `json:"offset,omitempty"`
@@ -237,23 +237,23 @@ type CatalogPage struct {
 	Skills []string   `json:"skills,omitzero"`
 	// EntityTypes are the names of entity types.
 	EntityTypes []string `json:"entity_types,omitzero"`
-	// Specs are the execution specs that only compositions and people can run, because their names are not valid tool names. The
-	// other specs are among the tools.
-	Specs    []string       `json:"specs,omitzero"`
-	More     bool           `json:"more,omitempty"`
-	Document *DocumentChunk `json:"document,omitempty"`
+	// Compositions are those, with prompts, tasks and thin tools, that only compositions and people can run, because their names are not valid
+	// tool names. The others are among the tools.
+	Compositions []string       `json:"compositions,omitzero"`
+	More         bool           `json:"more,omitempty"`
+	Document     *DocumentChunk `json:"document,omitempty"`
 }
 
 // Catalog lists the tools that a tenant sees on the worker and the registered documents, all sorted by name. A nil list of names means that
 // the worker is too old to report it.
 type Catalog struct {
-	// Tools are all tools, including the execution specs with a tool's name.
+	// Tools are all tools, including the compositions with a tool's name.
 	Tools  []jig.Tool `json:"tools"`
 	Agents []string   `json:"agents,omitzero"`
 	Skills []string   `json:"skills,omitzero"`
-	// Specs are the other execution specs.
-	Specs       []string `json:"specs,omitzero"`
-	EntityTypes []string `json:"entity_types,omitzero"`
+	// Compositions are the other compositions, with prompts, tasks and thin tools.
+	Compositions []string `json:"compositions,omitzero"`
+	EntityTypes  []string `json:"entity_types,omitzero"`
 }
 
 // DocumentChunk is a piece of a document, at most 128 KiB. Pieces belong together if their Hash (the SHA-256 of the complete

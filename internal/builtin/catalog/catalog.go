@@ -120,11 +120,11 @@ func Tools(o Options) []tools.Tool {
 	restore.Description = "Makes an earlier version of a document current again, after the checks of catalog.put. Sessions that run keep the versions they began with. " +
 		"catalog.list names the versions; use catalog.put for a new text. Returns the kind, name and version."
 	put.Name, put.Permission = PutTool, jig.PermissionWrite
-	put.Description = "Registers agents, execution specs, skills, policies and the settings of the tenant, or new versions of them, after checking them against " +
+	put.Description = "Registers agents, compositions, skills, policies and the settings of the tenant, or new versions of them, after checking them against " +
 		"what is there. Either all of them are registered or nothing changes. Sessions that run keep the versions they began with. " +
 		"Returns the kind, name and version of each document."
 	remove.Name, remove.Permission = RemoveTool, jig.PermissionDestructive
-	remove.Description = "Takes documents that the tenant has registered out of use: agents, execution specs, skills, policies, entity types or the settings of the " +
+	remove.Description = "Takes documents that the tenant has registered out of use: agents, compositions, skills, policies, entity types or the settings of the " +
 		"tenant. A document that an installed bundle has, too, goes back to the bundle's version. Entities are kept. Versions are kept, too: registering a " +
 		"document again restores it. Returns the versions that went out of use."
 	enrol := contract

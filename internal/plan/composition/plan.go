@@ -91,7 +91,7 @@ func (e *Engine) Advance(ctx context.Context, version string, body []byte, state
 
 func (e *Engine) plan(document string, body []byte) (*compiled, error) {
 	return e.plans.Get(body, func() (*compiled, error) {
-		x, err := spec.LoadExecution(cmp.Or(document, "the execution spec"), body)
+		x, err := spec.LoadExecution(cmp.Or(document, "the composition"), body)
 		if err != nil {
 			return nil, err
 		}

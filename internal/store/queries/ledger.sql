@@ -166,7 +166,7 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 -- Returns the given calls that are compositions and have not begun.
 select c.call_id from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
-    and exists (select from documents d where d.tenant_id in ($1, '_global') and d.kind = 'spec' and d.name = c.tool and d.version = c.version)
+    and exists (select from documents d where d.tenant_id in ($1, '_global') and d.kind = 'composition' and d.name = c.tool and d.version = c.version)
     and not exists (select from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = c.call_id)
 
 -- name: CallsMarkRestored
