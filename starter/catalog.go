@@ -22,8 +22,8 @@ func (a *app) catalogCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
 		Short: "List the worker's tools and the registered documents",
-		Long: `List the tools of the running worker (including execution specs with a tool's name), agents, skills, entity types, and the execution
-specs that only people and other compositions can run.`,
+		Long: `List the tools of the running worker (including compositions, prompts, tasks and thin tools with a tool's name), agents, skills, entity types, and the
+compositions that only people and other compositions can run.`,
 		Example: `  jig catalog
   jig catalog --output json | jq '.tools[].name'`,
 		Args: cobra.NoArgs,
@@ -52,7 +52,8 @@ specs that only people and other compositions can run.`,
 			return a.exportCatalog(args[0], c)
 		}),
 	})
-	cmd.AddCommand(a.catalogAddCommand(), a.catalogRemoveCommand(), a.catalogShowCommand())
+	cmd.AddCommand(a.catalogAddCommand(), a.catalogRemoveCommand(), a.catalogShowCommand(), a.catalogVersionsCommand(), a.catalogCompareCommand(),
+		a.catalogRestoreCommand())
 	return cmd
 }
 
@@ -60,9 +61,9 @@ func (a *app) catalogAddCommand() *cobra.Command {
 	var f triggerFlags
 	cmd := &cobra.Command{
 		Use:   "add PATH…",
-		Short: "Register documents: agents, execution specs, tools, entity types, skills, policies, the tenant's document",
-		Long: `Register documents of any kind, or new versions of them. PATH is a file or a folder. Documents are checked first. Agents, execution
-specs, tools, entity types and skills can then be used by name; a policy or the tenant's document takes effect within a second.
+		Short: "Register documents: agents, compositions, tools, entity types, skills, policies, the tenant's document",
+		Long: `Register documents of any kind, or new versions of them. PATH is a file or a folder. Documents are checked first. Agents,
+compositions, tools, entity types and skills can then be used by name; a policy or the tenant's document takes effect within a second.
 Registering changes what runs, so it needs approval like any call that writes. Running sessions keep the versions they started with.`,
 		Example: `  jig catalog add nightly.yaml
   jig catalog add ./my-bundle --yes`,
@@ -185,7 +186,7 @@ func (a *app) printCatalog(c client.Catalog) error {
 		names     []string
 	}{
 		{"agent", "agents", c.Agents},
-		{"execution spec that is not a tool", "execution specs that are not tools", c.Specs},
+		{"composition that is not a tool", "compositions that are not tools", c.Compositions},
 		{"skill", "skills", c.Skills},
 		{"entity type", "entity types", c.EntityTypes},
 	} {
@@ -302,7 +303,7 @@ func kindsOf(c client.Catalog, name string) (kinds, unlisted []string) {
 }
 
 func namesOf(c client.Catalog) []string {
-	return slices.Concat(c.Agents, c.EntityTypes, c.Skills, c.Specs, toolNames(c))
+	return slices.Concat(c.Agents, c.EntityTypes, c.Skills, c.Compositions, toolNames(c))
 }
 
 func toolNames(c client.Catalog) []string {

@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -64,7 +65,7 @@ type reviews interface {
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error
 }
 
-// readings reads sessions, entities and documents.
+// readings reads sessions and entities.
 type readings interface {
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
@@ -72,8 +73,15 @@ type readings interface {
 	Record(ctx context.Context, tenant, session, call string) (protocol.CallRecord, error)
 	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
 	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
+	ReadWithTool(ctx context.Context, request protocol.ToolReadRequest) (json.RawMessage, error)
+}
+
+// documents reads what is registered.
+type documents interface {
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
 	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
+	DocumentVersions(ctx context.Context, tenant, kind, name, version string) ([]protocol.DocumentState, error)
 }
 
 // engine is the part of the client that the commands use, grouped by subject.
@@ -86,6 +94,7 @@ type engine struct {
 	operations
 	reviews
 	readings
+	documents
 	schedules
 	audits
 	// Close closes the connection.
@@ -110,7 +119,7 @@ func dial(ctx context.Context, s client.Settings) (engine, error) {
 		return engine{}, err
 	}
 	return engine{
-		Asker: c, sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
+		Asker: c, sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, documents: c, schedules: c, audits: c, Close: c.Close,
 	}, nil
 }
 
@@ -183,7 +192,7 @@ func (a *app) credential(ctx context.Context) (string, error) {
 // overHTTP returns the engine behind a server.
 func overHTTP(c *remote.Client) engine {
 	return engine{
-		Asker: c, sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
+		Asker: c, sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, documents: c, schedules: c, audits: c, Close: c.Close,
 	}
 }
 

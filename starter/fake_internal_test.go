@@ -47,6 +47,11 @@ type fake struct {
 	entity    jig.EntityStatus
 	// documents holds the registered documents, by kind and name.
 	documents map[string]string
+	// versions holds the stored versions of documents, by kind and name; documents has the texts of versions under "kind name@version".
+	versions map[string][]protocol.DocumentState
+	// toolRead holds what tools return that read without a session, and toolReads records the requests.
+	toolRead  map[string]json.RawMessage
+	toolReads []protocol.ToolReadRequest
 	// audit holds the pages of the tenant's audit chain; audited is the request for them.
 	audit   []client.AuditPage
 	audited client.AuditRequest
@@ -324,6 +329,26 @@ func (f *fake) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 	return []byte(body), f.err
 }
 
+func (f *fake) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
+	if version != "" {
+		name += "@" + version
+	}
+	return f.Document(ctx, tenant, kind, name)
+}
+
+func (f *fake) DocumentVersions(_ context.Context, tenant, kind, name, _ string) ([]protocol.DocumentState, error) {
+	list, ok := f.versions[kind+" "+name]
+	if !ok {
+		return nil, jig.Errorf(jig.CodeNotFound, "tenant %s has no %s %q", tenant, kind, name).WithField("name")
+	}
+	return list, f.err
+}
+
+func (f *fake) ReadWithTool(_ context.Context, request protocol.ToolReadRequest) (json.RawMessage, error) {
+	f.toolReads = append(f.toolReads, request)
+	return f.toolRead[request.Tool], f.err
+}
+
 func (f *fake) Audit(_ context.Context, request client.AuditRequest, fn func(client.AuditPage) error) error {
 	f.audited = request
 	pages := f.audit
@@ -379,7 +404,7 @@ func engineOf(v any) engine {
 	return engine{
 		Asker:    as[api.Asker](v),
 		sessions: as[sessions](v), calls: as[calls](v), decisions: as[decisions](v), operations: as[operations](v), reviews: as[reviews](v),
-		readings: as[readings](v), schedules: as[schedules](v), audits: as[audits](v), Close: func() {},
+		readings: as[readings](v), documents: as[documents](v), schedules: as[schedules](v), audits: as[audits](v), Close: func() {},
 	}
 }
 

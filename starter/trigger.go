@@ -57,13 +57,24 @@ once. Repeating a request with the same --id returns the existing call; another 
 
 // trigger makes one call as the user, in the user's tenant, and prints its result.
 func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags) error {
+	return a.triggerMade(ctx, f, func(engine) (client.CallInput, error) { return call, nil })
+}
+
+// triggerMade is trigger for a call that depends on what is registered or stored.
+func (a *app) triggerMade(ctx context.Context, f triggerFlags, made func(e engine) (client.CallInput, error)) error {
 	if f.id != "" {
 		if err := client.CheckID(a.flags.tenant, f.id); err != nil {
 			return usage(err)
 		}
 	}
-	call.Tenant, call.Principal, call.Source = a.flags.tenant, a.principal(), jig.SourceCLI
-	return a.with(ctx, func(e engine) error { return a.runCall(ctx, e, call, f) })
+	return a.with(ctx, func(e engine) error {
+		call, err := made(e)
+		if err != nil {
+			return err
+		}
+		call.Tenant, call.Principal, call.Source = a.flags.tenant, a.principal(), jig.SourceCLI
+		return a.runCall(ctx, e, call, f)
+	})
 }
 
 // runCall makes a call, handles approvals while it waits, and prints its result.

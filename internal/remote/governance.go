@@ -99,8 +99,7 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (client.Catalog, er
 
 // Document returns a registered document, like [client.Client.Document].
 func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
-	found, err := call(ctx, c, api.GetDocument, api.GetDocumentRequest{DocumentPath: api.DocumentPath{Kind: kind, Name: name}})
-	return []byte(found.Text), err
+	return c.DocumentAt(ctx, tenant, kind, name, "")
 }
 
 // Entity returns the state of an entity's latest extraction, like [client.Client.Entity].
