@@ -104,8 +104,12 @@ type Tool struct {
 	Confirm bool `json:"confirm,omitempty"`
 	// Previews reports that the tool can describe what a call will change; see [Preview].
 	Previews bool `json:"previews,omitempty"`
-	// Undo names the tool that reverts this tool's effect. A composition step calls it if the step's `undo` names no tool.
+	// Undo names the tool that reverts this tool's effect. A composition step calls it if the step's `undo` names no tool, and undoing a session
+	// calls it for the session's calls.
 	Undo string `json:"undo,omitempty"`
+	// UndoInput is a CEL expression over input and result, which is the data of the call's result. It gives the input of the tool Undo when a
+	// session is undone. Empty means the input of the call. In a composition, the step's `undo` says the input.
+	UndoInput string `json:"undo_input,omitempty"`
 	// Labels say which kinds of data the tool reads and whether it sends data away. Nil means that its results are not trusted.
 	Labels *Labels `json:"labels,omitempty"`
 	// Revision is raised by the author when the behavior changes but the contract does not.

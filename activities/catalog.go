@@ -24,7 +24,7 @@ const DocumentEntityType = string(spec.KindEntityType)
 
 // The kinds of child workflows that run a call. The kind follows from Tool.Implementation.
 const (
-	// ChildComposition runs an execution spec.
+	// ChildComposition runs an execution spec, or undoes a session.
 	ChildComposition = "composition"
 	// ChildExtraction fills an entity.
 	ChildExtraction = "extraction"
@@ -37,7 +37,7 @@ func childOf(tool jig.Tool) string {
 	switch {
 	case tool.Implementation == ChildAgent, tool.Implementation == ChildExtraction:
 		return tool.Implementation
-	case spec.Kind(tool.Implementation).RunsSteps():
+	case tool.Implementation == implementationUndo, spec.Kind(tool.Implementation).RunsSteps():
 		return ChildComposition
 	}
 	return ""
@@ -51,12 +51,12 @@ func runsSteps(tool jig.Tool) bool {
 	return isSpec(tool) || childOf(tool) == ChildExtraction || tool.Implementation == startsExtraction
 }
 
-// isSpec reports whether a tool is an execution spec whose calls run as workflows.
+// isSpec reports whether the calls of a tool run as workflows that make the calls of steps.
 func isSpec(tool jig.Tool) bool { return childOf(tool) == ChildComposition }
 
 // isDocument reports whether a tool is a document, not code.
 func isDocument(tool jig.Tool) bool {
-	return !slices.Contains([]string{"", "go", jig.ImplementationPerson, ChildAgent, ChildExtraction, startsExtraction}, tool.Implementation)
+	return !slices.Contains([]string{"", "go", jig.ImplementationPerson, ChildAgent, ChildExtraction, startsExtraction, implementationUndo}, tool.Implementation)
 }
 
 // contract is a tool's contract, together with the code or the document that answers its calls.

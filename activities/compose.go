@@ -8,6 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/plan/undoing"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -93,8 +94,10 @@ type composition struct {
 	// not stored anything yet.
 	extracts, fills bool
 	begun           *plan.Extraction
-	frame           plan.Frame
-	at              plan.Situation
+	// undoes reports whether the call undoes a session.
+	undoes bool
+	frame  plan.Frame
+	at     plan.Situation
 	// matcher finds the grants that cover the composition's calls.
 	matcher *grantMatcher
 	// taint records whether the entity that it fills can be trusted.
@@ -121,8 +124,8 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput, taint *en
 	}
 	taint.Session = session.ReadUntrusted
 	c = &composition{Activities: a, session: session, root: call, matcher: a.newGrantMatcher(session), taint: taint}
-	if tool, ok := a.Catalog.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
-		c.extracts, c.spec.tool = true, tool
+	if tool, ok := a.Catalog.Tool(call.Tool); ok && (childOf(tool) == ChildExtraction || tool.Implementation == implementationUndo) {
+		c.extracts, c.undoes, c.spec.tool = childOf(tool) == ChildExtraction, tool.Implementation == implementationUndo, tool
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err
 	}
@@ -239,6 +242,10 @@ func (c *composition) move(ctx context.Context) (plan.Move, error) {
 	case c.extracts:
 		facts.brief = c.isExtraction
 		move, err = c.Extractor.Advance(ctx, "", nil, c.frame.State, facts, c.at)
+	case c.undoes:
+		facts.brief = func(string) bool { return true }
+		c.session.ReadPrivate = true // the inputs of the calls come from what the other session was given
+		move, err = undoing.Advance(ctx, c.frame.State, facts, c.at, c.undoable)
 	default:
 		move, err = c.Composer.Advance(ctx, c.root.Version, c.spec.body, c.frame.State, facts, c.at)
 	}

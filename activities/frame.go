@@ -81,6 +81,17 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, ID: c.root.ID + "/" + ask.Path, Frame: c.root.ID,
 		Pass: c.root.Pass, Ordinal: c.root.Ordinal, Tool: ask.Tool,
 	}
+	if ask.Reverts != nil {
+		other, err := c.Store.ClaimUndo(ctx, call.Tenant, *ask.Reverts, ledger.CallName{SessionID: call.SessionID, Call: call.ID})
+		if err != nil {
+			return call, nil, err
+		}
+		if other != nil {
+			call.Input = ask.Input
+			refuse(&call, jig.Errorf(jig.CodeConflict, "%s has undone it already, or will", other))
+			return call, nil, nil
+		}
+	}
 	if ask.Tool == "" {
 		undone, name, err := c.undoOf(ctx, ask.Undoes)
 		if err != nil {

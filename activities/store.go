@@ -28,6 +28,7 @@ type Store interface {
 	grantStore
 	pauseStore
 	frameStore
+	undoStore
 	documentStore
 	artifactStore
 	eventStore
@@ -75,6 +76,12 @@ type callStore interface {
 	FinishQuick(ctx context.Context, tenant, id string, done []ledger.QuickCompletion) ([]string, error)
 	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
 	Complete(ctx context.Context, c ledger.Completion) (ledger.Completed, error)
+}
+
+// undoStore says what a session has changed, and keeps which call undoes which.
+type undoStore interface {
+	Written(ctx context.Context, tenant, id string, tools []string, limit int) ([]ledger.Written, error)
+	ClaimUndo(ctx context.Context, tenant string, of, by ledger.CallName) (other *ledger.CallName, err error)
 }
 
 // approvalStore keeps what waits for a person: approvals, questions and unknown outcomes.

@@ -45,6 +45,8 @@ type toolHead struct {
 	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Keywords for searching."`
 	Icon               string   `json:"icon,omitempty" spec:"max=64" jsonschema:"An icon's name."`
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
+	// UndoInput is evaluated when a session is undone.
+	UndoInput Expression `json:"undo_input,omitempty" spec:"max=4096" jsonschema:"CEL over input and result, the output: the input of the undo tool when a session is undone; by default the input."`
 	// ConcurrencyKey is evaluated when a call is admitted.
 	ConcurrencyKey Expression   `json:"concurrency_key,omitempty" spec:"max=4096" jsonschema:"CEL over input: calls of a pass with the same key run one after another, in the order in which they were requested."`
 	Labels         *labels      `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away. Without labels, its result is not trusted."`
@@ -111,7 +113,7 @@ type Step struct {
 	Prompt *Prompt   `json:"prompt,omitempty" jsonschema:"A question to a model, a skill or an agent."`
 	Task   *TaskCall `json:"task,omitempty" jsonschema:"A task of an entity to run."`
 	// Composition runs another execution spec, by name.
-	Composition string `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The execution spec to run, by name."`
+	Composition string `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The composition, prompt or task to run, by name."`
 	// Steps is a block of steps that run one after another, such as the body of a loop or a branch of parallel.
 	Steps    []Step `json:"steps,omitempty" spec:"min=1,max=1000" jsonschema:"A block of steps, one after another."`
 	Parallel []Step `json:"parallel,omitempty" spec:"min=1,max=100" jsonschema:"Steps that run at the same time."`

@@ -79,7 +79,7 @@ func (d *decoder) noExecution(kind Kind, tree *node) {
 		return
 	}
 	d.places["kind"] = tree.get("kind")
-	d.at("kind", ProblemUnknownKind, suggest.OrKnown(string(kind), kinds), "%q is not a kind of execution spec", kind)
+	d.at("kind", ProblemUnknownKind, suggest.OrKnown(string(kind), kinds), "%q is not a kind of composition", kind)
 }
 
 func oneStep(step Step) Execution {
@@ -94,25 +94,32 @@ func (d *decoder) checkToolHead(h toolHead) {
 	if d.has("output_schema") {
 		d.checkSchema("output_schema", h.OutputSchema)
 	}
-	d.checkConcurrencyKey(h)
-}
-
-// checkConcurrencyKey checks that the key is an expression over the input.
-func (d *decoder) checkConcurrencyKey(h toolHead) {
-	if h.ConcurrencyKey == "" {
-		return
-	}
-	env, err := expr.ConcurrencyKeyUse().Env()
-	if err != nil {
-		d.at("concurrency_key", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
-		return
-	}
 	shapes := expr.Shapes{}
 	if len(h.InputSchema) > 0 {
 		shapes["input"] = h.InputSchema
 	}
-	if err := env.Check(string(h.ConcurrencyKey), expr.Any, shapes); err != nil {
-		compiler{decoder: d, env: env}.report("concurrency_key", err)
+	d.checkExpression("concurrency_key", h.ConcurrencyKey, expr.ConcurrencyKeyUse(), shapes)
+	if len(h.OutputSchema) > 0 {
+		shapes["result"] = h.OutputSchema
+	}
+	d.checkExpression("undo_input", h.UndoInput, expr.UndoInputUse(), shapes)
+	if h.UndoInput != "" && h.Undo == "" {
+		d.at("undo_input", ProblemMissingKey, "add undo: the tool that undoes the effect", "there is no tool that gets this input")
+	}
+}
+
+// checkExpression checks the expression of a key, which may be empty.
+func (d *decoder) checkExpression(key string, source Expression, use expr.Use, shapes expr.Shapes) {
+	if source == "" {
+		return
+	}
+	env, err := use.Env()
+	if err != nil {
+		d.at(key, ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	if err := env.Check(string(source), expr.Any, shapes); err != nil {
+		compiler{decoder: d, env: env}.report(key, err)
 	}
 }
 
@@ -122,7 +129,7 @@ func (d *decoder) contract(x Execution, h toolHead, tree *node) jig.Tool {
 	tool := jig.Tool{
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
 		Approval: jig.ApprovalPolicy(h.Approval), Idempotent: true, InputSchema: h.InputSchema, OutputSchema: h.OutputSchema,
-		Tags: h.Tags, Icon: h.Icon, RequiredPermission: h.RequiredPermission, ConcurrencyKey: string(h.ConcurrencyKey), Undo: h.Undo, Implementation: string(x.Kind),
+		Tags: h.Tags, Icon: h.Icon, RequiredPermission: h.RequiredPermission, ConcurrencyKey: string(h.ConcurrencyKey), Undo: h.Undo, UndoInput: string(h.UndoInput), Implementation: string(x.Kind),
 		Labels: h.Labels.contract(), Previews: x.previewed(),
 	}
 	if tool.Permission == "" {

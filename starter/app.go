@@ -191,8 +191,8 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colors, even on a terminal (NO_COLOR)")
 	completeFlag(root, "output", outputText, outputJSON)
-	section(root, "Run and watch:", a.runCommand(), a.triggerCommand(), a.sessionsCommand(), a.statusCommand(), a.resultCommand(),
-		a.transcriptCommand(), a.watchCommand(), a.eventsCommand(), a.messageCommand(), a.eventCommand(), a.cancelCommand(), a.scheduleCommand())
+	section(root, "Run and watch:", a.runCommand(), a.triggerCommand(), a.sessionsCommand(), a.statusCommand(), a.entityCommand(), a.resultCommand(),
+		a.transcriptCommand(), a.watchCommand(), a.eventsCommand(), a.messageCommand(), a.eventCommand(), a.cancelCommand(), a.undoCommand(), a.scheduleCommand())
 	section(root, "Approve and decide:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
 		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())
 	section(root, "Write and register documents:", a.initCommand(), a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),

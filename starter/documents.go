@@ -185,7 +185,7 @@ func catalogOf(c *client.Catalog) spec.Catalog {
 	for i, name := range c.EntityTypes {
 		known.EntityTypes[i].Name = name
 	}
-	if c.Specs == nil {
+	if c.Compositions == nil {
 		return known
 	}
 	known.Specs = []spec.Execution{}
@@ -194,7 +194,7 @@ func catalogOf(c *client.Catalog) spec.Catalog {
 			known.Specs = append(known.Specs, spec.Execution{Kind: kind, Name: t.Name, Description: t.Description, Version: t.Version, Tool: t})
 		}
 	}
-	for _, name := range c.Specs {
+	for _, name := range c.Compositions {
 		known.Specs = append(known.Specs, spec.Execution{Kind: spec.KindComposition, Name: name, Tool: jig.Tool{Name: name}})
 	}
 	return known

@@ -13,7 +13,7 @@ import (
 func sessions() []Any {
 	return []Any{
 		StartSession, ListSessions, GetSession, GetResult, GetTranscript, GetEvents, GetTenantEvents, SendMessage, SendEvent, CancelSession, PauseSession,
-		ResumeSession, RetrySession,
+		ResumeSession, RetrySession, UndoSession,
 	}
 }
 
@@ -239,5 +239,26 @@ var RetrySession = Op[RetryRequest, CalledCall]{Operation: Operation{
 	Summary: "Retry a failed or canceled session in a new session",
 	Details: "This is a call of the tool sessions.retry, under the same rules and approvals. If calls of the session may have taken effect, " +
 		"may_have_happened must confirm that this is known.",
+	Fails: []int{404, 409},
+}}
+
+// UndoRequest undoes what a session has changed.
+type UndoRequest struct {
+	SessionPath
+	CallHeaders
+	Body *Undo
+}
+
+// Undo says which calls of a session are undone.
+type Undo struct {
+	Calls []string `json:"calls,omitempty" maxItems:"100" doc:"Only these calls, e.g. 2.1, with the calls that were made inside them. Default: all"`
+}
+
+// UndoSession undoes what a session has changed, in a session of its own.
+var UndoSession = Op[UndoRequest, CalledCall]{Operation: Operation{
+	Name: "undo-session", Method: http.MethodPost, Path: "/v1/sessions/{session}/undo", Tag: Sessions, Scope: credential.ScopeRun, Record: RecordCall, Also: Running(),
+	Summary: "Undo what an ended session has changed, the newest call first",
+	Details: "This is a call of the tool sessions.undo, under the same rules and approvals. It calls the undo that each tool declares; each of these calls is " +
+		"admitted like any other, and none is ever undone twice. The result lists what is undone, and what is not and why.",
 	Fails: []int{404, 409},
 }}

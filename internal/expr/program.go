@@ -169,8 +169,14 @@ const maxPrograms = 1_000
 
 // Engine evaluates the expressions that jig itself uses, each compiled once. It is safe for concurrent use.
 type Engine struct {
-	keys     *Env
-	programs *cache.Cache[string, *Program]
+	keys, undos *Env
+	// programs holds the compiled expressions by their use and source.
+	programs *cache.Cache[programKey, *Program]
+}
+
+type programKey struct {
+	use    *Env
+	source string
 }
 
 // NewEngine returns an Engine with an empty cache.
@@ -179,7 +185,11 @@ func NewEngine() (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{keys: keys, programs: cache.New[string, *Program](0, maxPrograms)}, nil
+	undos, err := UndoInputUse().Env()
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{keys: keys, undos: undos, programs: cache.New[programKey, *Program](0, maxPrograms)}, nil
 }
 
 // ConcurrencyKey evaluates a tool's concurrency key for a call's input. If the result is a string, it is the key; otherwise the key is the JSON
@@ -188,7 +198,7 @@ func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.R
 	if source == "" {
 		return "", nil
 	}
-	p, err := e.programs.Get(source, func(*Program, bool) (*Program, error) { return e.keys.CompileAs(source, Any) })
+	p, err := e.compiled(e.keys, source)
 	if err != nil {
 		return "", err
 	}
@@ -197,4 +207,21 @@ func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.R
 		return "", err
 	}
 	return asText(v)
+}
+
+// UndoInput evaluates the input with which the effect of a call is undone, from the call's input and the data of its result. An empty source gives
+// the call's input.
+func (e *Engine) UndoInput(ctx context.Context, source string, input, result json.RawMessage) (json.RawMessage, error) {
+	if source == "" {
+		return input, nil
+	}
+	p, err := e.compiled(e.undos, source)
+	if err != nil {
+		return nil, err
+	}
+	return p.EvalJSON(ctx, map[string]any{"input": input, "result": result})
+}
+
+func (e *Engine) compiled(use *Env, source string) (*Program, error) {
+	return e.programs.Get(programKey{use, source}, func(*Program, bool) (*Program, error) { return use.CompileAs(source, Any) })
 }

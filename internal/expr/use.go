@@ -77,6 +77,12 @@ func ConcurrencyKeyUse() Use {
 	return Use{Name: "concurrency_key", Variables: []Variable{{Name: "input"}}}
 }
 
+// UndoInputUse returns the use for the input with which a tool's effect is undone. It reads the `input` of the call and the data of its
+// `result`.
+func UndoInputUse() Use {
+	return Use{Name: "undo_input", Variables: []Variable{{Name: "input"}, {Name: "result"}}}
+}
+
 // ScriptUse returns the use for the rules of a script model. For the contents of its variables see package model. A source may have 16 KiB,
 // a result 4 MiB, and an evaluation may cost 10,000,000 steps and work on 20 MiB.
 func ScriptUse() Use {

@@ -29,6 +29,7 @@ func (a *API) serveSessions() {
 	serve(a, api.PauseSession, a.pauseSession)
 	serve(a, api.ResumeSession, a.resumeSession)
 	serveAs(a, api.RetrySession, a.retrySession)
+	serveAs(a, api.UndoSession, a.undoSession)
 }
 
 // statusText returns a status as the OpenAPI document names it; 0 means 200.
@@ -171,6 +172,22 @@ func (a *API) cancelSession(ctx context.Context, in *api.CancelRequest) (api.Acc
 		reason = in.Body.Reason
 	}
 	return accepted(tenant, in.Session), a.options.Engine.CancelBecause(ctx, tenant, in.Session, reason, who.ID)
+}
+
+func (a *API) undoSession(ctx context.Context, in *api.UndoRequest) (*callAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	session := jig.SessionID(tenant, in.Session)
+	if _, err := a.standing(ctx, tenant, session); err != nil {
+		return nil, err
+	}
+	var of api.Undo
+	if in.Body != nil {
+		of = *in.Body
+	}
+	return a.callOf(ctx, in.CallHeaders, toolname.SessionsUndo, struct {
+		SessionID string `json:"session_id"`
+		api.Undo
+	}{session, of})
 }
 
 func (a *API) retrySession(ctx context.Context, in *api.RetryRequest) (*callAnswer, error) {

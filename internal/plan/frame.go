@@ -13,11 +13,14 @@ package plan
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -153,6 +156,8 @@ type Ask struct {
 	Undoes string
 	// Because says why the effect is reverted, if this call reverts one.
 	Because string
+	// Reverts is the call of another session whose effect this one reverts; nil for other calls. No two calls revert the same one.
+	Reverts *ledger.CallName
 	// Named reports whether the document names the agent that the call starts literally, not by an expression.
 	Named bool
 }
@@ -172,3 +177,22 @@ type Preview func(ctx context.Context, input []byte, inv jig.Invocation, read Re
 
 // Read calls a tool that only reads, with the rights of the previewed call, and returns the data of its result.
 type Read func(ctx context.Context, tool string, input json.RawMessage) (json.RawMessage, error)
+
+// UndoNote says how to undo a step that succeeded, or why it cannot be undone. A composition keeps its notes as values, in the order in which the steps
+// ended; see [UndoNotePath].
+type UndoNote struct {
+	// Path is the step's path, and Call the path of the attempt that succeeded.
+	Path string `json:"path"`
+	Call string `json:"call"`
+	// Tool undoes the step. If it is empty, the undo tool is the one that the contract of the call's tool names.
+	Tool  string          `json:"tool,omitempty"`
+	Named bool            `json:"named,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	// Rendered is that of [Ask].
+	Rendered expr.Rendered `json:"rendered,omitempty"`
+	// Error says why the input of the undo could not be rendered.
+	Error *jig.Error `json:"error,omitempty"`
+}
+
+// UndoNotePath returns the path under which a composition keeps its note with a number.
+func UndoNotePath(number int) string { return "#" + strconv.Itoa(number) }

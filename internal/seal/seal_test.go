@@ -67,6 +67,7 @@ func TestDescriptions_ChangeTheVersionButNotTheMeaning(t *testing.T) {
 		"permission": func(tool *jig.Tool) { tool.Permission = jig.PermissionRead },
 		"revision":   func(tool *jig.Tool) { tool.Revision = 1 },
 		"undo":       func(tool *jig.Tool) { tool.Undo = "billing.refund" },
+		"undo_input": func(tool *jig.Tool) { tool.UndoInput = "result" },
 		"tags":       func(tool *jig.Tool) { tool.Tags = nil },
 		"labels":     func(tool *jig.Tool) { tool.Labels = &jig.Labels{} },
 		"a field's meaning": func(tool *jig.Tool) {

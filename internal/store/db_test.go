@@ -115,7 +115,7 @@ func TestRowLevelSecurity_CoversEveryTable(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, 43, n)
+	require.Equal(t, 44, n)
 	var callable bool
 	require.NoError(t, conn.QueryRow(t.Context(), "select has_function_privilege($1, 'jig_isolate(regclass)', 'execute')", role(t, app)).Scan(&callable))
 	require.False(t, callable, "only migrations call jig_isolate")

@@ -45,6 +45,7 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	m := w.moving(f, asks(w.step(f, "secret")))
 	m.Values, m.Consumed = map[string]json.RawMessage{"secret": []byte(`"secret"`)}, []int64{1}
 	w.move(t, m)
+	require.Nil(t, claimed(t, w, ledger.CallName{SessionID: w.session, Call: "1.2"}, ledger.CallName{SessionID: w.session, Call: "secret"}))
 	w.say(t, "m", "secret")
 	w.decide(t, "none", jig.Decision{Call: "9.9", Answer: jig.AnswerApprove})
 	_, err = w.EndPass(t.Context(), w.end(1, jig.StatusWorking))
@@ -205,6 +206,11 @@ func TestTenants_AreSeparated(t *testing.T) {
 	equal, err := w.EqualCalls(ctx, thief, id, 2, []string{c.Signature})
 	require.NoError(t, err)
 	require.Empty(t, equal)
+	written, err := w.Written(ctx, thief, id, []string{"file.write"}, 10)
+	require.NoError(t, err)
+	require.Empty(t, written)
+	_, err = w.ClaimUndo(ctx, thief, ledger.CallName{SessionID: id, Call: "1.2"}, ledger.CallName{SessionID: id, Call: "1.3"})
+	requireCode(t, jig.CodeNotFound, err)
 	win, err = w.FrameWindow(ctx, thief, id, "1.4")
 	require.NoError(t, err)
 	require.Empty(t, win.Calls)
@@ -269,7 +275,7 @@ func TestRowLevelSecurity_BindsTheRole(t *testing.T) {
 	w, _, _ := owned(t)
 	tables := []string{
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
-		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
+		"artifact_chunks", "documents", "frames", "frame_values", "undos", "received", "received_consumed",
 		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads", "bundles", "used_tokens",
 		"budget_counters", "budget_reservations", "usage_records", "rate_buckets", "rate_calls", "askers",
 	}

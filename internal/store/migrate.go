@@ -178,9 +178,9 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 	return grantAs(ctx, db, config, role, func(to string) []string {
 		return []string{
 			"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, " +
-				"documents, frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries, askers" + to,
+				"documents, frames, frame_values, undos, received, received_consumed, grants, pauses, notices, notice_deliveries, askers" + to,
 			"grant update (pass) on askers" + to,
-			"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
+			"grant update on sessions, calls, approvals, frames, frame_values, undos, grants, pauses, notices, notice_deliveries" + to,
 			"grant select, insert on used_tokens, settled_calls, usage_records, signed_decisions" + to,
 			"grant select, insert, update on budget_counters, budget_reservations, rate_buckets, rate_calls" + to,
 			"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,

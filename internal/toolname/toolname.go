@@ -68,6 +68,9 @@ func Authoring() []string {
 // SessionsRetry takes {session_id, may_have_happened?} and returns the session that retries the other one.
 const SessionsRetry = "sessions.retry"
 
+// SessionsUndo takes {session_id, calls?} and undoes what the session has changed.
+const SessionsUndo = "sessions.undo"
+
 // Listed reports whether a list of names, "category.*" and "*" contains a tool.
 func Listed(list []string, name string) bool {
 	for _, entry := range list {

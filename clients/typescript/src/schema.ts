@@ -1541,6 +1541,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{session}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo what an ended session has changed, the newest call first
+         * @description This is a call of the tool sessions.undo, under the same rules and approvals. It calls the undo that each tool declares; each of these calls is admitted like any other, and none is ever undone twice. The result lists what is undone, and what is not and why.
+         */
+        post: operations["undo-session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/statistics": {
         parameters: {
             query?: never;
@@ -1933,9 +1953,9 @@ export interface components {
         };
         Catalog: {
             agents?: string[] | null;
+            compositions?: string[] | null;
             entity_types?: string[] | null;
             skills?: string[] | null;
-            specs?: string[] | null;
             tools: components["schemas"]["Tool"][] | null;
         };
         ChangeDocument: {
@@ -2647,7 +2667,7 @@ export interface components {
         };
         NamedFile: {
             /** @enum {string} */
-            kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+            kind: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
             name: string;
             version?: string;
         };
@@ -3290,6 +3310,7 @@ export interface components {
             /** Format: int64 */
             timeout?: number;
             undo?: string;
+            undo_input?: string;
             version: string;
         };
         ToolResult: {
@@ -3399,6 +3420,10 @@ export interface components {
         };
         TypeList: {
             types: components["schemas"]["TypeInfo"][] | null;
+        };
+        Undo: {
+            /** @description Only these calls, e.g. 2.1, with the calls that were made inside them. Default: all */
+            calls?: string[] | null;
         };
         Usage: {
             budgets: components["schemas"]["BudgetState"][] | null;
@@ -7666,8 +7691,8 @@ export interface operations {
     "list-documents": {
         parameters: {
             query?: {
-                /** @description Only documents of this kind; spec is any composition, prompt, task or thin tool */
-                kind?: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+                /** @description Only documents of this kind; composition is any composition, prompt, task or thin tool */
+                kind?: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
             };
             header?: never;
             path?: never;
@@ -7936,8 +7961,8 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description spec is any composition, prompt, task or thin tool */
-                kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+                /** @description composition is any composition, prompt, task or thin tool */
+                kind: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
                 name: string;
             };
             cookie?: never;
@@ -8058,8 +8083,8 @@ export interface operations {
                 "If-Match"?: string;
             };
             path: {
-                /** @description spec is any composition, prompt, task or thin tool */
-                kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+                /** @description composition is any composition, prompt, task or thin tool */
+                kind: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
                 name: string;
             };
             cookie?: never;
@@ -8243,8 +8268,8 @@ export interface operations {
                 "If-Match"?: string;
             };
             path: {
-                /** @description spec is any composition, prompt, task or thin tool */
-                kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+                /** @description composition is any composition, prompt, task or thin tool */
+                kind: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
                 name: string;
             };
             cookie?: never;
@@ -8404,8 +8429,8 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description spec is any composition, prompt, task or thin tool */
-                kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+                /** @description composition is any composition, prompt, task or thin tool */
+                kind: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
                 name: string;
             };
             cookie?: never;
@@ -8525,8 +8550,8 @@ export interface operations {
                 "If-Match"?: string;
             };
             path: {
-                /** @description spec is any composition, prompt, task or thin tool */
-                kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+                /** @description composition is any composition, prompt, task or thin tool */
+                kind: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
                 name: string;
             };
             cookie?: never;
@@ -8712,8 +8737,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description spec is any composition, prompt, task or thin tool */
-                kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
+                /** @description composition is any composition, prompt, task or thin tool */
+                kind: "agent" | "skill" | "entity_type" | "composition" | "policy" | "tenant" | "budget" | "rate_limit";
                 name: string;
             };
             cookie?: never;
@@ -16359,6 +16384,179 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "undo-session": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
+                "Idempotency-Key"?: string;
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of the session */
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Undo"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Idempotent-Replayed"?: string;
+                    Location?: string;
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalledCall"];
+                };
+            };
+            /** @description Not ended yet */
+            202: {
+                headers: {
+                    "Idempotent-Replayed"?: string;
+                    Location?: string;
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalledCall"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -112,6 +112,8 @@ func Tools(o Options) []tools.Tool {
 	remove := change("id", DeleteTool, "Deletes an entity together with its texts and relations. Returns its id. "+
 		"To remove only a field, use entities.update.")
 	remove.Permission, remove.Risk = jig.PermissionDestructive, jig.RiskHigh
+	create := write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision.")
+	create.Undo, create.UndoInput = DeleteTool, "{'id': result.entity_id, 'revision': result.revision}"
 	return []tools.Tool{
 		tools.New(read(ListTypesTool, "Lists the entity types that you may read. With type, returns that one with its fields; use it before you "+
 			"filter, create or update."), o.listTypes),
@@ -123,8 +125,7 @@ func Tools(o Options) []tools.Tool {
 			"Returns ids, titles, the fields that were asked for, and the cursor of the next page."), o.filter, tools.AdjustInput(filterInput)),
 		tools.New(read(GetTool, "Reads an entity in two steps. Without field, returns its fields with sizes: short values whole, the beginning of long ones. "+
 			"With field, returns the value of that field, in parts by offset if it is long. It also lists the entity's texts."), o.get),
-		tools.New(write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision."), o.create,
-			tools.WithPreview(o.previewCreate)),
+		tools.New(create, o.create, tools.WithPreview(o.previewCreate)),
 		tools.New(change("id", UpdateTool, "Changes some fields of an entity; null removes a field, and the other fields stay. Give the revision that you read: "+
 			"if the entity changed since, the call fails with CONFLICT. Returns the new revision."), o.update, tools.WithPreview(o.previewUpdate)),
 		tools.New(read(GetTextTool, "Reads a text of an entity in parts by offset; entities.get names the texts. Returns its title and body."), o.getText),

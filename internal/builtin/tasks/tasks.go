@@ -79,7 +79,7 @@ type Start struct {
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{
-		runTool(), o.startTool(),
+		runTool(), o.startTool(), undoTool(),
 		tools.New(jig.Tool{
 			Name: GetStatusTool,
 			Description: "Returns the status of an entity's latest extraction: whether it is running, and for each task whether it is pending, completed, kept, " +
@@ -331,11 +331,16 @@ func runTool() tools.Tool {
 			"value":{"description":"null if it was skipped"},
 			"provenance":{"type":"object"}}}`),
 	}, func(context.Context, jig.Invocation, guarded.TaskInput) (map[string]any, error) {
-		e := jig.Errorf(jig.CodeInternal, "%s is answered by a workflow of its own, and was called as a function", toolname.TasksRun).
-			WithHint("run it through a workflow; this worker's program is at fault, not the input")
-		e.NotExecuted = true
-		return nil, e
+		return nil, answeredByWorkflow(toolname.TasksRun)
 	}, tools.AdjustInput(objectValues))
+}
+
+// answeredByWorkflow is the error of a tool whose calls a workflow answers, and which was called as a function.
+func answeredByWorkflow(tool string) error {
+	e := jig.Errorf(jig.CodeInternal, "%s is answered by a workflow of its own, and was called as a function", tool).
+		WithHint("run it through a workflow; this worker's program is at fault, not the input")
+	e.NotExecuted = true
+	return e
 }
 
 func objectValues(s *jsonschema.Schema) { s.Properties["values"].Type = "object" }

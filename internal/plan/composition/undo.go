@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
@@ -12,25 +11,8 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-// noteRecord says how to undo a step that succeeded, or why it cannot be undone. Notes are kept as values, in the order in which the steps
-// ended.
-type noteRecord struct {
-	// Path is the step's path, and Call the path of the attempt that succeeded.
-	Path string `json:"path"`
-	Call string `json:"call"`
-	// Tool undoes the step. If it is empty, the undo tool is the one that the contract of the call's tool names.
-	Tool  string          `json:"tool,omitempty"`
-	Named bool            `json:"named,omitempty"`
-	Input json.RawMessage `json:"input,omitempty"`
-	// Rendered is that of [Ask].
-	Rendered expr.Rendered `json:"rendered,omitempty"`
-	// Error says why the input of the undo could not be rendered.
-	Error *jig.Error `json:"error,omitempty"`
-}
-
-func notePath(number int) string { return "#" + strconv.Itoa(number) }
-
-func (n noteRecord) undoPath() string { return n.Path + ".undo" }
+// undoPath returns the path of the call that undoes a step.
+func undoPath(n plan.UndoNote) string { return n.Path + ".undo" }
 
 // note records how to undo a step that has just succeeded. If the input of the undo cannot be rendered, the step does not fail, because its
 // effect has happened; the undo report shows the error instead.
@@ -43,17 +25,17 @@ func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark,
 	if err != nil {
 		return err
 	}
-	return r.keepNote(noteRecord{
+	return r.keepNote(plan.UndoNote{
 		Path: path, Call: plan.AttemptPath(path, retries+1), Tool: n.undo.tool, Named: n.undo.named, Input: input, Rendered: rendered, Error: problem,
 	})
 }
 
-func (r *run) keepNote(n noteRecord) error {
+func (r *run) keepNote(n plan.UndoNote) error {
 	raw, err := jsontext.Encode(n)
 	if err != nil {
 		return err
 	}
-	r.Keep(notePath(r.st.Notes), raw)
+	r.Keep(plan.UndoNotePath(r.st.Notes), raw)
 	r.st.Notes++
 	return nil
 }
@@ -138,7 +120,7 @@ func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope,
 	default:
 		return nil
 	}
-	return r.keepNote(noteRecord{Path: path, Call: attempt, Tool: n.undo.tool, Error: problem})
+	return r.keepNote(plan.UndoNote{Path: path, Call: attempt, Tool: n.undo.tool, Error: problem})
 }
 
 // lookAtDropped removes the dropped calls that have ended.
@@ -193,7 +175,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		if note.Error != nil {
 			continue
 		}
-		path := note.undoPath()
+		path := undoPath(note)
 		if !r.st.Asked {
 			r.st.Asked = true
 			r.Ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Because: r.st.Failure.Error.Message, Named: note.Named, Rendered: note.Rendered})
@@ -218,9 +200,9 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 	return true, nil
 }
 
-func (r *run) noteAt(ctx context.Context, number int) (noteRecord, error) {
-	var note noteRecord
-	path := notePath(number)
+func (r *run) noteAt(ctx context.Context, number int) (plan.UndoNote, error) {
+	var note plan.UndoNote
+	path := plan.UndoNotePath(number)
 	if err := r.LoadValues(ctx, []string{path}); err != nil {
 		return note, err
 	}
@@ -269,19 +251,19 @@ func (r *run) undoReport(ctx context.Context) (json.RawMessage, error) {
 func (r *run) reportBatch(ctx context.Context, report *undoReport, from, to int) error {
 	paths := make([]string, 0, to-from)
 	for i := to - 1; i >= from; i-- {
-		paths = append(paths, notePath(i))
+		paths = append(paths, plan.UndoNotePath(i))
 	}
 	if err := r.LoadValues(ctx, paths); err != nil {
 		return err
 	}
-	notes, asked := make([]noteRecord, len(paths)), make([]string, 0, len(paths))
+	notes, asked := make([]plan.UndoNote, len(paths)), make([]string, 0, len(paths))
 	for i := range paths {
 		note, err := r.noteAt(ctx, to-1-i)
 		if err != nil {
 			return err
 		}
 		if notes[i] = note; note.Error == nil {
-			asked = append(asked, note.undoPath())
+			asked = append(asked, undoPath(note))
 		}
 	}
 	if err := r.LoadCalls(ctx, asked); err != nil {
@@ -290,7 +272,7 @@ func (r *run) reportBatch(ctx context.Context, report *undoReport, from, to int)
 	for _, note := range notes {
 		problem := note.Error
 		if problem == nil {
-			if result := r.Calls[note.undoPath()].Outcome(); !result.Success {
+			if result := r.Calls[undoPath(note)].Outcome(); !result.Success {
 				problem = result.Cause()
 			}
 		}

@@ -147,6 +147,18 @@ create table received_consumed (
 );
 select jig_isolate('received_consumed');
 
+-- Which call of another session undoes a call, so that nothing is undone twice. The row outlives that other session.
+create table undos (
+    tenant_id  text not null,
+    session_id text not null,
+    call_id    text not null,
+    by_session text not null,
+    by_call    text not null,
+    primary key (tenant_id, session_id, call_id),
+    foreign key (tenant_id, session_id, call_id) references calls on delete cascade
+);
+select jig_isolate('undos');
+
 -- Calls that a late result settled, and whose workflow does not know that yet.
 create table settled_calls (
     tenant_id  text not null,

@@ -112,3 +112,29 @@ where c.tenant_id = $1 and c.session_id = $2 and c.fence > 0 and (c.write or c.t
     and not exists (select from frames f where f.tenant_id = c.tenant_id and f.session_id = c.session_id and f.call_id = c.call_id)
 order by c.write desc, c.call_id
 limit 1000
+
+-- name: CallsWritten
+-- A call of which the composition's own undo has succeeded is marked; so is one that a call of another session has undone, or may have: that
+-- session was deleted.
+select {{call}}, c.frame <> '' and exists (select from calls o where o.tenant_id = c.tenant_id and o.session_id = c.session_id
+        and o.call_id = regexp_replace(c.call_id, '~[0-9]+$', '') || '.undo' and o.status = 'succeeded') as undone,
+    coalesce(u.by_session, '') as by_session, coalesce(u.by_call, '') as by_call
+from calls c left join undos u on u.tenant_id = c.tenant_id and u.session_id = c.session_id and u.call_id = c.call_id and (
+    exists (select from calls b where b.tenant_id = u.tenant_id and b.session_id = u.by_session and b.call_id = u.by_call and b.status = 'succeeded')
+    or not exists (select from sessions s where s.tenant_id = u.tenant_id and s.session_id = u.by_session))
+where c.tenant_id = $1 and c.session_id = $2 and c.fence > 0 and c.status in ('succeeded', 'failed') and (c.write or c.tool = any($3) or c.child <> ''
+    or exists (select from frames f where f.tenant_id = c.tenant_id and f.session_id = c.session_id and f.call_id = c.call_id))
+order by c.finished_at desc, c.call_id desc
+limit $4
+
+-- name: UndoInsert
+insert into undos (tenant_id, session_id, call_id, by_session, by_call)
+select $1, $2, $3, $4, $5 from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
+on conflict do nothing
+
+-- name: UndoLock
+select u.by_session, u.by_call, coalesce((select s.status from sessions s where s.tenant_id = u.tenant_id and s.session_id = u.by_session), '') as session_status
+from undos u where u.tenant_id = $1 and u.session_id = $2 and u.call_id = $3 for update
+
+-- name: UndoPut
+update undos set by_session = $4, by_call = $5 where tenant_id = $1 and session_id = $2 and call_id = $3
