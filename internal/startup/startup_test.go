@@ -29,7 +29,7 @@ func fails(times int, err error) (start func(context.Context) error, attempts *i
 	}, attempts
 }
 
-var noTemporal = jig.Errorf(jig.CodeUnavailable, "no Temporal server answers at 127.0.0.1:7233").WithReason(client.ReasonNoTemporal).WithHint("start one")
+var errNoTemporal = jig.Errorf(jig.CodeUnavailable, "no Temporal server answers at 127.0.0.1:7233").WithReason(client.ReasonNoTemporal).WithHint("start one")
 
 // always is more often than any test tries.
 const always = 1 << 30
@@ -37,7 +37,7 @@ const always = 1 << 30
 func TestWait_TriesAgainUntilTheServerAnswers(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
-		"no Temporal": noTemporal, "Temporal is starting": jig.Errorf(jig.CodeUnavailable, "cannot poll: %w", serviceerror.NewUnavailable("starting")),
+		"no Temporal": errNoTemporal, "Temporal is starting": jig.Errorf(jig.CodeUnavailable, "cannot poll: %w", serviceerror.NewUnavailable("starting")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,8 +80,8 @@ func TestWait_GivesUpAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		start, attempts := fails(always, noTemporal)
-		require.ErrorIs(t, startup.Wait(ctx, 10*time.Second, slog.New(slog.DiscardHandler), start), noTemporal)
+		start, attempts := fails(always, errNoTemporal)
+		require.ErrorIs(t, startup.Wait(ctx, 10*time.Second, slog.New(slog.DiscardHandler), start), errNoTemporal)
 		require.Equal(t, 4, *attempts, "after 0, 1, 3 and 7 seconds")
 	})
 }
@@ -91,7 +91,7 @@ func TestWait_EndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		start, _ := fails(always, noTemporal)
+		start, _ := fails(always, errNoTemporal)
 		require.ErrorIs(t, startup.Wait(ctx, 0, slog.New(slog.DiscardHandler), start), context.DeadlineExceeded)
 	})
 }
