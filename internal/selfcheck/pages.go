@@ -261,7 +261,10 @@ func besides(got answer, list func(cursor string) (answer, error)) (answer, erro
 		var next struct {
 			Cursor string `json:"next_cursor"`
 		}
-		if json.Unmarshal(page.body, &next) != nil || next.Cursor == "" || len(own) == before {
+		if err := decode(page.body, &next); err != nil {
+			return got, err
+		}
+		if next.Cursor == "" || len(own) == before {
 			break
 		}
 		cursor = next.Cursor

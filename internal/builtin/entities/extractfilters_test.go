@@ -80,8 +80,10 @@ func TestExtractFilters_KeepsWhatTheTextSays(t *testing.T) {
 		"nothing": {"hello", []string{`{"where":[]}`}, `{}`, nil, nil},
 		"without a value": {
 			"low risk, at some date, and the number matters",
-			[]string{`{"where":[{"field":"enum","op":"eq","value":"low","said":"low risk"}],"unclear":[{"field":"date","said":"at some date"},
-				{"field":"enum","said":"low risk"},{"field":"number","said":"the price"},{"field":"nothing","said":"date"},{"field":"date","said":"date"}]}`},
+			[]string{
+				`{"where":[{"field":"enum","op":"eq","value":"low","said":"low risk"}],"unclear":[{"field":"date","said":"at some date"},
+				{"field":"enum","said":"low risk"},{"field":"number","said":"the price"},{"field":"nothing","said":"date"},{"field":"date","said":"date"}]}`,
+			},
 			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`, nil, []string{"date"},
 		},
 		"worse the second time": {

@@ -32,7 +32,7 @@ func TestGet_ReturnsTheUsageOfTheCallsTenant(t *testing.T) {
 
 	kit.Succeed(usage.GetTool, map[string]any{}, nil)
 	require.NotZero(t, asked.Since, "the default is a week ago")
-	kit.Fail(usage.GetTool, map[string]any{"by": []string{"color"}})
-	kit.Fail(usage.GetTool, map[string]any{"tenant": "other"})
+	require.Equal(t, "/by/0", kit.Fail(usage.GetTool, map[string]any{"by": []string{"color"}}).Field)
+	require.Equal(t, "/tenant", kit.Fail(usage.GetTool, map[string]any{"tenant": "other"}).Field)
 	require.Equal(t, tenancy.PermissionRead, usage.Tools(usage.Options{})[0].Contract().RequiredPermission)
 }
