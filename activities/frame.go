@@ -123,15 +123,24 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 		refuse(&call, refused)
 		return call, nil, nil
 	}
-	if ask.Undoes != "" {
-		call.Reasons = []string{jig.UndoOf + c.root.ID + "/" + ask.Undoes + jig.Because + jig.Cut(ask.Because, maxChanged)}
-	}
+	call.Reasons = c.undoReasons(ask)
 	c.matcher.origins.rendered = ask.Rendered
 	if failed.Version == tool.Version {
 		c.matcher.origins.earlier = failed.Flow
 	}
 	approval, err := c.decideOn(ctx, c.matcher, tool, &call)
 	return call, approval, err
+}
+
+// undoReasons says what a call undoes and why, for the people who decide about it; nil for other calls.
+func (c *composition) undoReasons(ask plan.Ask) []string {
+	switch {
+	case ask.Reverts != nil:
+		return []string{jig.UndoOf + ask.Reverts.String()}
+	case ask.Undoes != "":
+		return []string{jig.UndoOf + c.root.ID + "/" + ask.Undoes + jig.Because + jig.Cut(ask.Because, maxChanged)}
+	}
+	return nil
 }
 
 // undoOf returns the tool of a call, and the tool that undoes it according to its contract. undo is empty if the contract names no such tool.

@@ -97,6 +97,7 @@ func TestSessionsUndo_CallsEachDeclaredUndoOnce(t *testing.T) {
 	require.Contains(t, report.NotUndone[0].Error.Message, "shop.mail declares no undo")
 	require.Contains(t, result.Error.Message, "3 of 4 calls undone")
 	first := o.session
+	require.Equal(t, "undoes "+session+"/1.1/ship", o.call(t, "1.1/1.1_ship.undo").Reasons[0])
 
 	_, report = o.undo(t, session)
 	require.Empty(t, o.ran, "nothing is undone twice")
