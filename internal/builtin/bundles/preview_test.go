@@ -87,7 +87,7 @@ func TestPreviewRemove_ShowsWhatGoesOutOfUse(t *testing.T) {
 	_, refused := s.install(t, "1.0.0", false, note, careful, composition("notes.read", "file.read"))
 	require.Nil(t, refused)
 	named := bundles.Named{Name: "notes"}
-	at := slices.IndexFunc(s.have[0].Documents, func(d bundle.DocumentVersion) bool { return d.Kind == "spec" })
+	at := slices.IndexFunc(s.have[0].Documents, func(d bundle.DocumentVersion) bool { return d.Kind == bundle.KindSpec })
 	shared := s.have[0].Documents[at]
 	s.have = append(s.have, bundle.Bundle{Manifest: bundle.Manifest{Name: "other", Version: "1.0.0"}, Hash: "other", Documents: []bundle.DocumentVersion{shared}})
 	p := s.kit(t).Preview(bundles.RemoveTool, named)

@@ -174,7 +174,7 @@ func (s *fakeStore) kit(t *testing.T) *tooltest.Kit {
 			}
 			for _, b := range s.have { // as registered
 				for _, d := range b.Documents {
-					if d.Kind == "spec" {
+					if d.Kind == "composition" {
 						known.Specs = append(known.Specs, spec.Execution{Kind: spec.KindComposition, Name: d.Name, Tool: jig.Tool{Name: d.Name, Implementation: "composition"}})
 						known.Tools = append(known.Tools, jig.Tool{Name: d.Name, Implementation: "composition"})
 					}

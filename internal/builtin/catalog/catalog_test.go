@@ -169,7 +169,7 @@ func TestPut_StoresValidDocuments(t *testing.T) {
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good})
 	require.True(t, result.Success, "%+v", result.Error)
 	require.Equal(t, "registered acme.readIt", result.Summary)
-	require.Equal(t, []string{"spec/acme.readIt"}, s.names())
+	require.Equal(t, []string{"composition/acme.readIt"}, s.names())
 }
 
 func TestPut_StoresNothingThatIsRefused(t *testing.T) {
@@ -324,7 +324,7 @@ func TestRemove_TakesDocumentsOutOfUse(t *testing.T) {
 	result := kit.Run(t.Context(), catalog.RemoveTool, names)
 	require.True(t, result.Success, "%+v", result.Error)
 	require.Equal(t, "removed shop, song; 1 entity is kept for when its type is registered again", result.Summary)
-	require.Equal(t, []string{"spec/acme.readIt"}, s.names())
+	require.Equal(t, []string{"composition/acme.readIt"}, s.names())
 	kit.Invocation.Attempt = 2
 	require.Equal(t, "the documents were removed before", kit.Run(t.Context(), catalog.RemoveTool, names).Summary)
 	kit.Invocation.Attempt, kit.Invocation.Precondition = 1, ""

@@ -77,8 +77,8 @@ func (o Options) list(ctx context.Context, inv jig.Invocation, in listIn) (List,
 
 // storedKind returns the kind under which documents of a kind are stored.
 func storedKind(kind string) (string, error) {
-	if kind == "" || kind == bundle.KindSpec {
-		return kind, nil
+	if kind == "" {
+		return "", nil
 	}
 	var known []string
 	for _, k := range spec.Kinds() {

@@ -63,7 +63,7 @@ func TestCatalog_IsRead(t *testing.T) {
 	var list catalog.List
 	kit.Succeed(catalog.ListTool, map[string]any{}, &list)
 	require.Equal(t, "2 documents", list.Summary())
-	require.Equal(t, []string{"policy shop", "spec acme.readIt"}, []string{list.Documents[0].Kind + " " + list.Documents[0].Name, list.Documents[1].Kind + " " + list.Documents[1].Name})
+	require.Equal(t, []string{"composition acme.readIt", "policy shop"}, []string{list.Documents[0].Kind + " " + list.Documents[0].Name, list.Documents[1].Kind + " " + list.Documents[1].Name})
 	list = catalog.List{}
 	kit.Succeed(catalog.ListTool, map[string]any{"kind": "composition"}, &list)
 	require.Len(t, list.Documents, 1)
@@ -120,7 +120,7 @@ func TestGet_MarksUntrustedTexts(t *testing.T) {
 	for name, untrusted := range map[string]bool{"acme.readIt": false, "acme" + drafts: true} {
 		require.True(t, put(t, s, catalog.File{Path: "read.yaml", Body: strings.Replace(good, "acme.readIt", name, 1)}).Success)
 		taint := &entity.Taint{}
-		result := s.kit(t).Run(entity.WithTaint(t.Context(), taint), catalog.GetTool, map[string]any{"kind": "spec", "name": name})
+		result := s.kit(t).Run(entity.WithTaint(t.Context(), taint), catalog.GetTool, map[string]any{"kind": "composition", "name": name})
 		require.True(t, result.Success, "%+v", result.Error)
 		require.Equal(t, untrusted, taint.Read(), name)
 	}
