@@ -64,6 +64,8 @@ type API struct {
 	huma   huma.API
 	// requests and streams are what is being served.
 	requests, streams *pool
+	// downloads has room for the artifacts that are being read.
+	downloads chan struct{}
 	// embeddable has the patterns of the operations that take embed tokens.
 	embeddable map[string]bool
 	// byKey and byAddress limit the rate of requests, and starts that of what tenants start.
@@ -92,8 +94,8 @@ func New(o Options) *API {
 		o.Now = time.Now
 	}
 	a := &API{
-		options: o, mux: http.NewServeMux(), drained: make(chan struct{}),
-		requests: newPool(cmp.Or(o.MaxRequests, maxRequests), maxBodies), streams: newPool(cmp.Or(o.MaxStreams, maxStreams), 0),
+		options: o, mux: http.NewServeMux(), drained: make(chan struct{}), downloads: make(chan struct{}, maxDownloads),
+		requests: newPool(cmp.Or(o.MaxRequests, maxRequests), maxContent), streams: newPool(cmp.Or(o.MaxStreams, maxStreams), 0),
 		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress), starts: newLimiter(o.StartsPerTenant),
 		crossOrigin: http.NewCrossOriginProtection(), embeddable: map[string]bool{},
 	}

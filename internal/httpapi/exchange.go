@@ -79,7 +79,7 @@ func (a *API) Handler() http.Handler {
 		r = r.WithContext(ctx)
 		r.Body = recorded{io.TeeReader(r.Body, &x.body), r.Body}
 		x.request = r
-		answer := &recorder{ResponseWriter: w}
+		answer := &recorder{ResponseWriter: w, exchange: x, pool: a.requests}
 		defer a.finish(ctx, answer, x, began)
 		defer a.leave(x)
 		a.protect(answer, x.id)
@@ -160,10 +160,12 @@ func (a *API) finish(ctx context.Context, w *recorder, x *exchange, began time.T
 		slog.String("key", x.caller.id))
 }
 
-// recorder remembers the status of an answer.
+// recorder remembers the status of an answer, and counts its content until the client has read it.
 type recorder struct {
 	http.ResponseWriter
-	status int
+	status   int
+	exchange *exchange
+	pool     *pool
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -178,6 +180,12 @@ func (r *recorder) WriteHeader(status int) {
 func (r *recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
+	}
+	if size := int64(len(b)); size >= largeContent && r.exchange.place != nil && !r.exchange.streams {
+		if !r.pool.resize(r.exchange.place, size) {
+			panic(http.ErrAbortHandler) // the status was sent already
+		}
+		defer r.pool.resize(r.exchange.place, -size)
 	}
 	return r.ResponseWriter.Write(b) //nolint:wrapcheck // it is the caller's writer
 }

@@ -16,8 +16,14 @@ const (
 	maxStreams = 5_000
 	// maxRequests is the default of [Options].MaxRequests. A frontend of Temporal takes 1,200 requests that wait, so two servers may share one.
 	maxRequests = 500
-	// maxBodies is the maximum size of the bodies of all requests, in bytes. Decoding takes several times as much memory.
-	maxBodies = 64 << 20
+	// maxContent is the maximum size of the content of all requests and responses, in bytes.
+	maxContent = 192 << 20
+	// decodedTimes is how many times its size the body of a request counts, because it is decoded and encoded again.
+	decodedTimes = 4
+	// largeContent is the size from which a response counts, in bytes.
+	largeContent = 64 << 10
+	// maxDownloads is the maximum number of artifacts that are read at a time, before their size is known.
+	maxDownloads = 4
 	// maxAudits is the maximum number of concurrent exports and verifications of a tenant's audit.
 	maxAudits = 4
 )
@@ -32,7 +38,7 @@ const crowded = 5 * time.Second
 // another one takes a place of that tenant. So a tenant may use what is free, and always gets its own share. The places of a tenant are shared
 // in the same way among those who pay for them, see [caller.payer].
 type pool struct {
-	// most is the maximum number of requests, and mostBytes that of the bytes of their bodies; 0 means no limit.
+	// most is the maximum number of requests, and mostBytes that of the bytes of their content; 0 means no limit.
 	most, mostBytes int64
 
 	mu   sync.Mutex
@@ -53,11 +59,9 @@ type lease struct {
 	// scope is the scope that the operation needs, and audits reports whether it reads the whole audit.
 	scope  string
 	audits bool
-	// bytes is the size of the body.
-	bytes int64
 
-	// The pool's lock guards the rest. nth orders the leases of a pool by age.
-	nth int64
+	// The pool's lock guards the rest. bytes is the size of the content, and nth orders the leases of a pool by age.
+	bytes, nth int64
 	// end ends the request because its credential is no longer valid, and yield because somebody else needs the place; nil if it cannot be ended.
 	end, yield func()
 	// abort is the yield of a request that does not wait.
@@ -78,14 +82,12 @@ func (p *pool) enter(one *lease) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.most > 0 && p.count >= p.most {
-		if !p.takeFrom(one, func(*lease) int64 { return 1 }) {
+		if !p.takeFrom(one, 1, func(*lease) int64 { return 1 }) {
 			return p.full(one)
 		}
 	}
-	for p.mostBytes > 0 && one.bytes > 0 && p.bytes+one.bytes > p.mostBytes {
-		if !p.takeFrom(one, func(l *lease) int64 { return l.bytes }) {
-			return p.full(one)
-		}
+	if !p.fits(one, one.bytes) {
+		return p.full(one)
 	}
 	p.entered++
 	one.nth = p.entered
@@ -93,6 +95,28 @@ func (p *pool) enter(one *lease) error {
 	p.count++
 	p.bytes += one.bytes
 	return nil
+}
+
+// fits makes room for more bytes of a request's content, and reports whether there is. A request that is alone always has room.
+func (p *pool) fits(one *lease, more int64) bool {
+	for p.mostBytes > 0 && more > 0 && p.bytes > 0 && p.bytes+more > p.mostBytes {
+		if !p.takeFrom(one, more, func(l *lease) int64 { return l.bytes }) {
+			return false
+		}
+	}
+	return true
+}
+
+// resize changes the size of a request's content by some bytes. It reports whether there is room, which there is none for a request that gave way.
+func (p *pool) resize(one *lease, by int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, held := p.held[one]; !held || !p.fits(one, by) {
+		return false
+	}
+	one.bytes += by
+	p.bytes += by
+	return true
 }
 
 // full returns the problem of a request for which there is no room: 429 if its tenant has places, else 503.
@@ -108,24 +132,26 @@ func (p *pool) full(one *lease) error {
 }
 
 // takeFrom ends a request of the tenant with the largest share, or else of the payer with the largest share of the same tenant, if that share stays
-// larger than that of the request. It reports whether it did.
-func (p *pool) takeFrom(one *lease, weight func(*lease) int64) bool {
+// at least as large as that of the request with what it wants more. It reports whether it did.
+func (p *pool) takeFrom(one *lease, more int64, weight func(*lease) int64) bool {
 	byTenant := func(l *lease) string { return l.caller.tenant }
 	byPayer := func(l *lease) string { return l.payer }
-	largest, _ := p.largest(one, byTenant, weight, func(*lease) bool { return true })
+	largest, _ := p.largest(one, more, byTenant, weight, func(*lease) bool { return true })
 	if largest != "" {
-		_, victim := p.largest(nil, byPayer, weight, func(l *lease) bool { return byTenant(l) == largest })
+		_, victim := p.largest(nil, 0, byPayer, weight, func(l *lease) bool { return byTenant(l) == largest })
 		if p.end(victim) {
 			return true
 		}
 	}
-	largest, victim := p.largest(one, byPayer, weight, func(l *lease) bool { return byTenant(l) == byTenant(one) })
+	largest, victim := p.largest(one, more, byPayer, weight, func(l *lease) bool { return byTenant(l) == byTenant(one) })
 	return largest != "" && p.end(victim)
 }
 
 // largest returns whoever has the largest share among the leases that count, with their oldest request that can be ended. If one is given, the share
-// must stay at least as large as that of one, with it; otherwise the name is empty.
-func (p *pool) largest(one *lease, by func(*lease) string, weight func(*lease) int64, counts func(*lease) bool) (name string, oldest *lease) {
+// must stay at least as large as that of one with what it wants more; otherwise the name is empty.
+func (p *pool) largest(
+	one *lease, more int64, by func(*lease) string, weight func(*lease) int64, counts func(*lease) bool,
+) (name string, oldest *lease) {
 	shares, first := map[string]int64{}, map[string]*lease{}
 	for l := range p.held {
 		if !counts(l) {
@@ -141,7 +167,7 @@ func (p *pool) largest(one *lease, by func(*lease) string, weight func(*lease) i
 			name = who
 		}
 	}
-	if one != nil && name != "" && (name == by(one) || shares[name]-weight(first[name]) < shares[by(one)]+weight(one)) {
+	if one != nil && name != "" && (name == by(one) || shares[name]-weight(first[name]) < shares[by(one)]+more) {
 		return "", nil
 	}
 	return name, first[name]
@@ -212,6 +238,7 @@ func (a *API) enter(ctx context.Context, w http.ResponseWriter, x *exchange, pay
 	case one.bytes < 0 || one.bytes > MaxBody:
 		one.bytes = MaxBody
 	}
+	one.bytes *= decodedTimes
 	one.yield = one.abort
 	if err := a.requests.enter(one); err != nil {
 		cancel(nil)

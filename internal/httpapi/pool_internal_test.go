@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,18 +82,31 @@ func TestPool_EndsTheOldest(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, refused.Status, "the tenant has no place, so it has not asked for too much")
 }
 
-// The bodies of requests share a bound of their own.
-func TestPool_BoundsBodies(t *testing.T) {
+// The content of requests and responses shares a bound of its own. A request that is alone is never too large.
+func TestPool_BoundsContent(t *testing.T) {
 	t.Parallel()
 	p := newPool(100, 10)
 	require.Len(t, crowd(p, 20, "a", "1", 3), 3)
 	require.Len(t, crowd(p, 20, "a", "1", 0), 20, "a request without a body needs no room for one")
 	require.Len(t, crowd(p, 20, "b", "1", 3), 1)
 	require.EqualValues(t, 9, p.bytes)
+	var last *lease
 	for one := range p.held {
-		p.leave(one)
-		p.leave(one)
+		require.False(t, p.resize(one, 8), "nobody has a larger share")
+		last = one
+		break
 	}
+	for one := range p.held {
+		if one != last {
+			p.leave(one)
+			p.leave(one)
+		}
+	}
+	require.True(t, p.resize(last, -last.bytes))
+	require.True(t, p.resize(last, 50))
+	require.False(t, p.resize(&lease{}, 1), "it gave way")
+	require.EqualValues(t, 50, p.bytes)
+	p.leave(last)
 	require.Zero(t, p.bytes)
 	require.Zero(t, p.count)
 }
@@ -108,6 +123,44 @@ func TestPool_HoldEndsWithThePlace(t *testing.T) {
 	late, over := p.hold(context.Background(), first[0]) //nolint:usetesting // see above
 	defer over()
 	require.ErrorIs(t, context.Cause(late), errYielded)
+}
+
+// slow is a client that reads nothing until it is closed.
+type slow struct {
+	http.ResponseWriter
+	written, reads chan struct{}
+}
+
+func (s slow) Write(b []byte) (int, error) {
+	s.written <- struct{}{}
+	<-s.reads
+	return len(b), nil
+}
+
+// Responses that nobody reads count for their tenant. Whoever has the largest share gives way to another tenant, and gets no further response.
+func TestResponses_ThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	p := newPool(10, 2*largeContent)
+	answer := func(one *lease, w http.ResponseWriter) {
+		_, _ = (&recorder{ResponseWriter: w, exchange: &exchange{place: one}, pool: p}).Write(make([]byte, largeContent)) // slow never fails
+	}
+	unread := slow{written: make(chan struct{}), reads: make(chan struct{})}
+	first := crowd(p, 3, "a", "1", 0)
+	for _, one := range first[:2] {
+		go answer(one, unread)
+		<-unread.written
+	}
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { answer(first[2], httptest.NewRecorder()) })
+	other := crowd(p, 1, "b", "1", 0)[0]
+	answer(other, httptest.NewRecorder())
+	require.Len(t, p.held, 3, "one of the first has given way")
+	require.EqualValues(t, largeContent, p.bytes)
+	close(unread.reads)
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.bytes == 0
+	}, time.Minute, time.Millisecond)
 }
 
 // All credentials that come from one, or that one person has, have the same payer.

@@ -108,8 +108,13 @@ func (a *API) sendRun(ctx context.Context, s *stream, tenant, id, call string) {
 
 func (a *API) getArtifact(ctx context.Context, in *api.ArtifactPath) (*written, error) {
 	tenant, _ := callerOf(ctx)
+	select {
+	case a.downloads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err() //nolint:wrapcheck // the request has ended
+	}
 	content, err := a.options.Engine.Artifact(ctx, tenant, in.Artifact)
-	if err != nil {
+	if <-a.downloads; err != nil {
 		return nil, err
 	}
 	return &written{Body: func(c huma.Context) {
