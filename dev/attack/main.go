@@ -39,6 +39,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.Waits, "waits", 1300, "requests that wait")
 	flag.IntVar(&o.Bodies, "bodies", 200, "clients that send large requests")
 	flag.IntVar(&o.Starts, "starts", 50, "clients that start calls")
+	flag.StringVar(&o.Only, "only", "", "the only attack to try (default all)")
 	flag.IntVar(&o.Idle, "idle", 3000, "connections without a request")
 	pid := flag.Int("pid", 0, "process of the server, to measure its memory (Linux)")
 	flag.Parse()
@@ -49,13 +50,12 @@ func run(ctx context.Context) error {
 			time.Sleep(200 * time.Millisecond)
 		}
 	}()
-	phases, err := attack.Run(ctx, o)
-	for _, p := range phases {
-		fmt.Printf("%-17s start p50 %s p99 %s, decision p50 %s p99 %s, the attacker's responses %v\n", p.Name, quantile(p.Starts, 0.5), quantile(p.Starts, 0.99),
-			quantile(p.Decisions, 0.5), quantile(p.Decisions, 0.99), p.Answers)
+	o.Report = func(p attack.Phase) {
+		fmt.Printf("%-17s start p50 %s p99 %s, decision p50 %s p99 %s, the attacker's responses %v, the server used at most %d MiB so far\n", p.Name,
+			quantile(p.Starts, 0.5), quantile(p.Starts, 0.99), quantile(p.Decisions, 0.5), quantile(p.Decisions, 0.99), p.Answers, peak.Load()>>20)
 	}
-	fmt.Printf("the server used at most %d MiB\n", peak.Load()>>20)
-	return err
+	_, err := attack.Run(ctx, o)
+	return err //nolint:wrapcheck // it says enough
 }
 
 func quantile(times []time.Duration, q float64) time.Duration {

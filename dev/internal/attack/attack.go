@@ -29,6 +29,8 @@ type Options struct {
 	// Streams is how many streams the attacker opens, Waits how many requests wait, Bodies how many large requests are sent at a time, Starts from how
 	// many clients sessions are started, and Idle how many connections are opened.
 	Streams, Waits, Bodies, Starts, Idle int
+	// Report is called after each attack; nil if nobody wants to know before the end.
+	Report func(p Phase)
 	// Only is the attack to try; empty tries each of them.
 	Only string
 }
@@ -138,6 +140,9 @@ func Run(ctx context.Context, o Options) (phases []Phase, err error) {
 		p.Answers = maps.Clone(attacker.answers)
 		attacker.mu.Unlock()
 		phases = append(phases, p)
+		if o.Report != nil {
+			o.Report(p)
+		}
 		if err != nil {
 			return phases, fmt.Errorf("during %s: %w", a.name, err)
 		}
