@@ -411,7 +411,7 @@ func TestThinTool_OfARemovedBundle(t *testing.T) {
 	by := jig.Invocation{Tenant: f.tenant, Principal: jig.Principal{ID: "operator"}}
 	manifest := bundle.Manifest{Name: "reviews", Version: "1.0.0"}
 	_, err = f.db.InstallBundle(t.Context(), by, bundle.Install{Manifest: manifest, Hash: "0123456789abcdef", Documents: []bundle.StoredDocument{
-		{DocumentVersion: bundle.DocumentVersion{Kind: "spec", Name: x.Name, Version: x.Version}, Body: body},
+		{DocumentVersion: bundle.DocumentVersion{Kind: "composition", Name: x.Name, Version: x.Version}, Body: body},
 	}})
 	require.NoError(t, err)
 	begin := func(id string) {

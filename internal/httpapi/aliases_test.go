@@ -23,7 +23,7 @@ func (*shelf) Catalog(context.Context, string) (client.Catalog, error) {
 }
 
 func (*shelf) DocumentVersions(_ context.Context, tenant, kind, name, _ string) ([]protocol.DocumentState, error) {
-	if tenant != "acme" || kind != "spec" || name != "crm.note" {
+	if tenant != "acme" || kind != "composition" || name != "crm.note" {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no document %s", name)
 	}
 	return []protocol.DocumentState{{Kind: kind, Name: name, Version: "v2", Current: true}}, nil
@@ -50,12 +50,12 @@ func TestAliases_AnswerAsTheirOperations(t *testing.T) {
 		{[2]string{"GET", "/api/tools/crm.note"}, [2]string{"GET", "/v1/tools/crm.note"}, "", "", 200, ""},
 		{[2]string{"GET", "/api/tools/no-such-tool"}, [2]string{"GET", "/v1/tools/no-such-tool"}, "", "", 404, ""},
 		{[2]string{"GET", "/api/tools/crm%2Fnote"}, [2]string{"GET", "/v1/tools/crm%2Fnote"}, "", "", 404, ""},
-		{[2]string{"PATCH", "/api/tools/crm.note"}, [2]string{"PUT", "/v1/documents/spec/crm.note"}, text, `"v2"`, 202, "catalog.put"},
-		{[2]string{"PATCH", "/api/tools/crm.note"}, [2]string{"PUT", "/v1/documents/spec/crm.note"}, text, "", 428, ""},
-		{[2]string{"PATCH", "/api/tools/crm.note"}, [2]string{"PUT", "/v1/documents/spec/crm.note"}, text, `"v1"`, 412, ""},
-		{[2]string{"DELETE", "/api/tools/crm.note"}, [2]string{"DELETE", "/v1/documents/spec/crm.note"}, "", `"v2"`, 202, "catalog.remove"},
-		{[2]string{"DELETE", "/api/tools/other"}, [2]string{"DELETE", "/v1/documents/spec/other"}, "", "", 404, ""},
-		{[2]string{"GET", "/api/tools/crm.note/versions"}, [2]string{"GET", "/v1/documents/spec/crm.note/versions"}, "", "", 200, ""},
+		{[2]string{"PATCH", "/api/tools/crm.note"}, [2]string{"PUT", "/v1/documents/composition/crm.note"}, text, `"v2"`, 202, "catalog.put"},
+		{[2]string{"PATCH", "/api/tools/crm.note"}, [2]string{"PUT", "/v1/documents/composition/crm.note"}, text, "", 428, ""},
+		{[2]string{"PATCH", "/api/tools/crm.note"}, [2]string{"PUT", "/v1/documents/composition/crm.note"}, text, `"v1"`, 412, ""},
+		{[2]string{"DELETE", "/api/tools/crm.note"}, [2]string{"DELETE", "/v1/documents/composition/crm.note"}, "", `"v2"`, 202, "catalog.remove"},
+		{[2]string{"DELETE", "/api/tools/other"}, [2]string{"DELETE", "/v1/documents/composition/other"}, "", "", 404, ""},
+		{[2]string{"GET", "/api/tools/crm.note/versions"}, [2]string{"GET", "/v1/documents/composition/crm.note/versions"}, "", "", 200, ""},
 		{[2]string{"POST", "/api/tools/crm.note/test"}, [2]string{"POST", "/v1/tools/crm.note/test"}, input, "", 202, "crm.note"},
 		{[2]string{"POST", "/api/tools/Crm..note/test"}, [2]string{"POST", "/v1/tools/Crm..note/test"}, input, "", 404, ""},
 		{[2]string{"POST", "/api/tools/Crm..note/test/stream"}, [2]string{"POST", "/v1/tools/Crm..note/test/stream"}, input, "", 404, ""},

@@ -286,7 +286,7 @@ type alias struct{ id, method, path, toMethod, toPath string }
 // aliases lists the addresses that clients of other tool catalogs use. Reloading the catalog only lists the tools, because a registered document
 // takes effect at once.
 func aliases() []alias {
-	const spec = "/v1/documents/spec/{tool}"
+	const spec = "/v1/documents/composition/{tool}"
 	return []alias{
 		{"api-list-tools", http.MethodGet, "/api/tools", http.MethodGet, "/v1/tools"},
 		{"api-register-tools", http.MethodPost, "/api/tools", http.MethodPost, "/v1/documents"},

@@ -253,7 +253,7 @@ func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
 		writesUnderKey(c)
 		c.Tool, c.Version = "page.make", "c1"
 	}
-	require.NoError(t, b.PutDocument(t.Context(), "acme", "spec", "page.make", "c1", []byte("steps")))
+	require.NoError(t, b.PutDocument(t.Context(), "acme", "composition", "page.make", "c1", []byte("steps")))
 	for state, enter := range openStates {
 		if state == "unknown" {
 			continue // a person is asked about it anyway

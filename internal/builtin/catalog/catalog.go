@@ -113,7 +113,7 @@ func Tools(o Options) []tools.Tool {
 	list.Description = "Lists the documents that are in use, by kind and name, with their versions and the bundle that brought each. With kind and name, lists the " +
 		"stored versions of that document instead, the latest first. Use catalog.get to read a text."
 	get.Name = GetTool
-	get.Description = "Returns a document exactly as it was registered: an agent, an execution spec, a skill, a policy, an entity type or the settings of the tenant; " +
+	get.Description = "Returns a document exactly as it was registered: an agent, a composition, a skill, a policy, an entity type or the settings of the tenant; " +
 		"with version, an earlier text. Use it before you change a document with catalog.put."
 	put, restore, remove := contract, contract, contract
 	restore.Name, restore.Permission = RestoreTool, jig.PermissionWrite

@@ -55,7 +55,7 @@ func TestCatalog_ReadsEachVersionOnce(t *testing.T) {
 		{Kind: "entity_type", Name: "old"}:     "kind: entity_type\nname: old\nshape: none\n",
 		{Kind: "agent", Name: "clerk"}:         "---\nname: clerk\nmodel: openai/x\ntools: [file.read]\n---\nBe brief.\n",
 		{Kind: "agent", Name: "relic"}:         "---\nname: relic\nvoice: loud\n---\nBe loud.\n",
-		{Kind: "spec", Name: "files.copy"}: "kind: composition\nname: files.copy\ndescription: Copies a file from one place to another.\n" +
+		{Kind: "composition", Name: "files.copy"}: "kind: composition\nname: files.copy\ndescription: Copies a file from one place to another.\n" +
 			"steps:\n  - {id: read, tool: file.read, input: {path: a}}\n",
 	}
 	names := bundle.NewNames(func(context.Context, string) ([]string, error) { return nil, nil })
