@@ -251,7 +251,7 @@ type UndoRequest struct {
 
 // Undo says which calls of a session are undone.
 type Undo struct {
-	Calls []string `json:"calls,omitempty" maxItems:"100" doc:"Only these calls, e.g. 2.1, with the calls that were made inside them. Default: all"`
+	Calls []string `json:"calls,omitempty" names:"call" maxItems:"100" doc:"Only these calls, e.g. 2.1, with the calls that were made inside them. Default: all"`
 }
 
 // UndoSession undoes what a session has changed, in a session of its own.
