@@ -102,6 +102,7 @@ func TestInputText_LeavesOutWhatThePreviewShows(t *testing.T) {
 		"more than is shown":    {long + "and more\n", []string{preview.All("a.md", "+", long)}, false},
 		"a removed file":        {long, []string{preview.All("a.md", "-", long)}, false},
 		"a cut diff":            {long, []string{"a.md\n+# Dependency review of github.com/jig-run/jig\n… 900 more bytes, which do not fit here (SHA-256 of all 00)"}, false},
+		"a cut change":          {long, []string{"a.md\n@@ -1 +1 @@\n-x\n+# Dependency review of github.com/jig-run/jig\n… 900 more bytes, which do not fit here (SHA-256 of all 00)"}, false},
 		"a diff that ends in …": {long, []string{"a.md\n+# Dependency…"}, false},
 		"a title":               {long, []string{"a.md"}, false},
 		"no changes":            {long, nil, false},

@@ -45,7 +45,7 @@ var imposed = []audit.Kind{audit.AuditCanceled, audit.AuditTerminated, audit.Aud
 // imposed returns the audit entries of these kinds about a session.
 func (d *testEnv) imposed(id string) (list []audit.Entry) {
 	d.t.Helper()
-	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: jig.DefaultTenant, SessionID: id}, func(page client.AuditPage) error {
+	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: jig.DefaultTenant, AuditFilter: protocol.AuditFilter{SessionID: id}}, func(page client.AuditPage) error {
 		for _, row := range page.Rows {
 			var e audit.Entry
 			require.NoError(d.t, json.Unmarshal([]byte(row.Entry), &e))
