@@ -458,7 +458,7 @@ func (s source) folderOf(t *testing.T, pkg ast.Expr) string {
 		if as := s.syntax.Imports[i].Name; as != nil {
 			name = as.Name
 		}
-		if folder, ours := cutModule(imported); ours && name == pkg.(*ast.Ident).Name {
+		if folder, ours := cutModule(imported); ours && name == pkg.(*ast.Ident).Name { //nolint:errcheck // the caller has looked
 			return folder
 		}
 	}

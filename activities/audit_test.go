@@ -78,7 +78,8 @@ func TestReadAudit_FiltersBySession(t *testing.T) {
 	a := activities.New(activities.Deps{Policy: noPolicies{}, Store: l, Tenants: who{}})
 	for _, request := range []protocol.AuditRequest{
 		{Tenant: "acme", AuditFilter: protocol.AuditFilter{SessionID: "ses_1"}, After: 7},
-		{Tenant: "acme", AuditFilter: protocol.AuditFilter{Since: time.Unix(5, 0)}}, {Tenant: "acme"},
+		{Tenant: "acme", AuditFilter: protocol.AuditFilter{Since: time.Unix(5, 0)}},
+		{Tenant: "acme"},
 	} {
 		page, err := a.ReadAudit(t.Context(), request)
 		require.NoError(t, err)

@@ -71,7 +71,7 @@ func Answered[Q, A any](a *Activities, name string, do func(context.Context, Q) 
 			return *new(A), err
 		}
 		found, err := Answering(a, protocol.Read[Q, A](name).AnsweredBy(do))(ctx, text, proof)
-		answer, _ := found.(A)
+		answer, _ := found.(A) //nolint:errcheck // nil if there is an error
 		return answer, err
 	}
 }

@@ -178,7 +178,7 @@ func (u *undoList) how(ctx context.Context, item *undoing.Item, call jig.Call, t
 	switch {
 	case item.Error != nil:
 		item.By = ""
-		return nil
+		return nil //nolint:nilerr // the list says what cannot be undone
 	case item.By == "" && tool.Undo == "":
 		item.Error = jig.Errorf(jig.CodeToolNotFound, "%s declares no undo", call.Tool)
 		return nil
@@ -195,7 +195,7 @@ func (u *undoList) how(ctx context.Context, item *undoing.Item, call jig.Call, t
 	}
 	input, err := u.Expressions.UndoInput(ctx, tool.UndoInput, call.Input, result)
 	if ctx.Err() != nil {
-		return err //nolint:wrapcheck // the error of the context
+		return ctx.Err() //nolint:wrapcheck // the error of the context
 	}
 	if item.Input = input; err != nil {
 		item.By, item.Error = "", jig.AsError(err)

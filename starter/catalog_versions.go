@@ -124,7 +124,7 @@ func (a *app) restoring(ctx context.Context, e engine, name, version string) (cl
 	if err != nil {
 		return client.CallInput{}, err
 	}
-	doc, _ := spec.LoadStored(old.Kind, old.Name, body) // the tool that registers it reports what is wrong with it
+	doc, _ := spec.LoadStored(old.Kind, old.Name, body) //nolint:errcheck // the tool that registers it reports what is wrong with it
 	file := api.DocumentFile{Path: keptPath(doc), Body: string(body), Replaces: &api.NamedFile{Kind: old.Kind, Name: old.Name}}
 	if current := found.current(); current >= 0 {
 		file.Replaces.Version = found.Versions[current].Version

@@ -183,8 +183,10 @@ func (f *fake) Locate(_ context.Context, _, session string, calls []string) ([]p
 func (f *fake) Show(_ context.Context, _, _, call string) (protocol.ShownCall, error) {
 	for _, p := range f.pending {
 		if p.Call == call {
-			return protocol.ShownCall{Pending: p, Input: f.arguments, Similar: f.similar, Comparison: f.comparison, Decisions: f.shownDecisions,
-				ToSign: []protocol.SignedClaims{{Action: "approve", Digest: p.Digest}}}, f.err
+			return protocol.ShownCall{
+				Pending: p, Input: f.arguments, Similar: f.similar, Comparison: f.comparison, Decisions: f.shownDecisions,
+				ToSign: []protocol.SignedClaims{{Action: "approve", Digest: p.Digest}},
+			}, f.err
 		}
 	}
 	return protocol.ShownCall{}, jig.Errorf(jig.CodeNotFound, "call %s waits for nobody", call)

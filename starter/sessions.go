@@ -43,7 +43,7 @@ JSON output: {"sessions": […], "next_cursor"?}.`,
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := f.filter(a, time.Now())
+			filter, err := f.filter(time.Now())
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ JSON output: {"sessions": […], "next_cursor"?}.`,
 }
 
 // filter converts the flags to a filter.
-func (f *sessionFlags) filter(a *app, now time.Time) (protocol.SessionFilter, error) {
+func (f *sessionFlags) filter(now time.Time) (protocol.SessionFilter, error) {
 	filter := protocol.SessionFilter{Status: jig.Status(f.status), Agent: f.agent, RequestedBy: f.requestedBy, Reason: f.reason, Children: f.children}
 	switch filter.Status {
 	case "", jig.StatusWorking, jig.StatusInputRequired, jig.StatusCompleted, jig.StatusFailed, jig.StatusCanceled:

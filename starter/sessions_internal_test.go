@@ -48,7 +48,7 @@ func TestSessions_Filters(t *testing.T) {
 	require.False(t, filter.After.IsZero())
 	filter.After = time.Time{}
 	require.Equal(t, protocol.SessionFilter{Status: jig.StatusFailed, Agent: "lead", RequestedBy: "ana", ParentID: "acme.order-7"}, filter)
-	young, err := (&sessionFlags{newer: "2d", older: "1h"}).filter(&app{}, noon)
+	young, err := (&sessionFlags{newer: "2d", older: "1h"}).filter(noon)
 	require.NoError(t, err)
 	require.Equal(t, protocol.SessionFilter{After: noon.Add(-48 * time.Hour).UTC(), Before: noon.Add(-time.Hour).UTC()}, young)
 	for _, args := range [][]string{{"--status", "done"}, {"--newer", "soon"}, {"--limit", "-1"}, {"--parent", "a b"}} {

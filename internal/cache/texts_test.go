@@ -55,7 +55,7 @@ func TestTexts_CompileOnceForCallersAtTheSameTime(t *testing.T) {
 		asked.Add(1)
 		all.Go(func() {
 			asked.Done()
-			got[i], _ = texts.Get([]byte("large"), func() (int32, error) {
+			got[i], _ = texts.Get([]byte("large"), func() (int32, error) { //nolint:errcheck // it returns none
 				<-release
 				return compiled.Add(1), nil
 			})

@@ -170,5 +170,5 @@ func TestListApprovals_ListsDecisions(t *testing.T) {
 		require.Equal(t, http.StatusUnprocessableEntity, problem(t, answer, body).Status, query)
 	}
 	require.Len(t, engine.requests, 6)
-	require.NotContains(t, []string{"", "me"}, engine.requests[2].(protocol.DecisionsRequest).Filter.By) //nolint:forcetypeassert // checked above
+	require.NotContains(t, []string{"", "me"}, engine.requests[2].(protocol.DecisionsRequest).Filter.By) //nolint:forcetypeassert,errcheck // of this type, or the test fails
 }

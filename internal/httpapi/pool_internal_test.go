@@ -43,7 +43,7 @@ func TestPool_IsSharedFairly(t *testing.T) {
 	require.Len(t, crowd(p, 20, "b", "1", 0), 6)
 	require.Equal(t, map[string]int{"a1": 6, "b1": 6}, p.shares())
 	require.Len(t, crowd(p, 20, "c", "1", 0), 4)
-	require.Len(t, crowd(p, 20, "a", "1", 0), 0, "it gets back nothing of what others hold")
+	require.Empty(t, crowd(p, 20, "a", "1", 0), "it gets back nothing of what others hold")
 	require.Equal(t, map[string]int{"a1": 4, "b1": 4, "c1": 4}, p.shares())
 	require.Len(t, crowd(p, 20, "a", "2", 0), 2)
 	require.Equal(t, map[string]int{"a1": 2, "a2": 2, "b1": 4, "c1": 4}, p.shares())
@@ -64,7 +64,7 @@ func TestPool_EndsTheOldest(t *testing.T) {
 	}
 	require.Len(t, crowd(p, 1, "b", "", 0), 1)
 	require.Equal(t, []int{1}, ended)
-	require.Len(t, crowd(p, 1, "b", "", 0), 0)
+	require.Empty(t, crowd(p, 1, "b", "", 0))
 	for _, of := range []struct {
 		tenant string
 		status int
@@ -116,11 +116,11 @@ func TestPool_HoldEndsWithThePlace(t *testing.T) {
 	t.Parallel()
 	p := newPool(2, 0)
 	first := crowd(p, 2, "a", "1", 0)
-	waiting, over := p.hold(context.Background(), first[0]) //nolint:usetesting // it must not end with the test
+	waiting, over := p.hold(context.WithoutCancel(t.Context()), first[0])
 	defer over()
 	crowd(p, 1, "b", "", 0)
 	require.ErrorIs(t, context.Cause(waiting), errYielded)
-	late, over := p.hold(context.Background(), first[0]) //nolint:usetesting // see above
+	late, over := p.hold(context.WithoutCancel(t.Context()), first[0])
 	defer over()
 	require.ErrorIs(t, context.Cause(late), errYielded)
 }

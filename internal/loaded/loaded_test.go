@@ -19,8 +19,8 @@ func TestDocuments_ReadAVersionOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range found {
 		all.Go(func() {
-			found[i], _ = documents.Stored("entity_type", "article", []byte(article))
-			_ = spec.Check([]spec.Document{found[i]}, spec.Catalog{}) // only reads what is shared
+			found[i], _ = documents.Stored("entity_type", "article", []byte(article)) //nolint:errcheck // its value is checked below
+			_ = spec.Check([]spec.Document{found[i]}, spec.Catalog{})                 //nolint:errcheck // only reads what is shared
 		})
 	}
 	all.Wait()
@@ -38,7 +38,8 @@ func TestDocuments_ReadAVersionOnce(t *testing.T) {
 	file, problems := documents.Load("docs/article.yaml", []byte(article))
 	require.NoError(t, problems.OrNil())
 	require.Equal(t, "docs/article.yaml", file.Path, "problems name the caller's file")
-	same, _ := documents.Load("docs/article.yaml", []byte(article))
+	same, problems := documents.Load("docs/article.yaml", []byte(article))
+	require.NoError(t, problems.OrNil())
 	require.Same(t, file.Value, same.Value)
 }
 
@@ -47,6 +48,7 @@ func TestDocuments_NilKeepsNothing(t *testing.T) {
 	var none *loaded.Documents
 	first, problems := none.Load("article.yaml", []byte(article))
 	require.NoError(t, problems.OrNil())
-	second, _ := none.Load("article.yaml", []byte(article))
+	second, problems := none.Load("article.yaml", []byte(article))
+	require.NoError(t, problems.OrNil())
 	require.NotSame(t, first.Value, second.Value)
 }

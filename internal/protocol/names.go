@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/jig-run/jig"
@@ -88,7 +87,10 @@ func (r Read[Request, Response]) AnsweredBy(do func(context.Context, Request) (R
 			var in Request
 			wrong := strictjson.Unmarshal(text, &in)
 			ctx, err := begin(ctx, in)
-			if err = cmp.Or(wrong, err); err != nil {
+			if wrong != nil {
+				return nil, wrong //nolint:wrapcheck // an error of jig
+			}
+			if err != nil {
 				return nil, err
 			}
 			return do(ctx, in)

@@ -37,7 +37,8 @@ func TestDecisions_AreFilteredByPersonToolAgentOutcomeAndTime(t *testing.T) {
 	edited.Status = jig.CallWaiting
 	for _, e := range []audit.Entry{
 		decided(audit.AuditVoted, "ana", "1.1", "ledger.pay", "payer"), vouched, decided(audit.AuditDenied, "ana", "1.2", "ledger.void", "payer"),
-		{Kind: audit.AuditPaused, By: "ana", Subject: "tenant"}, decided(audit.AuditExpired, "", "1.3", "ledger2.pay", "clerk"),
+		{Kind: audit.AuditPaused, By: "ana", Subject: "tenant"},
+		decided(audit.AuditExpired, "", "1.3", "ledger2.pay", "clerk"),
 		decided(audit.AuditWithdrawn, "", "1.4", "mail.send", "clerk"), decided(audit.AuditGrantUsed, "ana", "1.5", "mail.send", "clerk"), edited,
 	} {
 		require.NoError(t, db.Audit(t.Context(), tenant, e))

@@ -18,12 +18,12 @@ import (
 
 // planned is a node of a plan that EXPLAIN ANALYZE printed.
 type planned struct {
-	Table   string    `json:"Relation Name"`
-	Rows    float64   `json:"Actual Rows"`
-	Loops   float64   `json:"Actual Loops"`
-	Removed float64   `json:"Rows Removed by Filter"`
-	Recheck float64   `json:"Rows Removed by Index Recheck"`
-	Plans   []planned `json:"Plans"`
+	Table   string    `json:"Relation Name"`                 //nolint:tagliatelle // PostgreSQL names it
+	Rows    float64   `json:"Actual Rows"`                   //nolint:tagliatelle // PostgreSQL names it
+	Loops   float64   `json:"Actual Loops"`                  //nolint:tagliatelle // PostgreSQL names it
+	Removed float64   `json:"Rows Removed by Filter"`        //nolint:tagliatelle // PostgreSQL names it
+	Recheck float64   `json:"Rows Removed by Index Recheck"` //nolint:tagliatelle // PostgreSQL names it
+	Plans   []planned `json:"Plans"`                         //nolint:tagliatelle // PostgreSQL names it
 }
 
 // read returns how many rows of tables a plan read, those that it did not use included.
@@ -110,7 +110,7 @@ func TestUsage_OfSummedDaysIsExact(t *testing.T) {
 	w := world{DB: storetest.New(t), tenant: storetest.Tenant(t)}
 	w.session = storetest.Session(t, w.DB, w.tenant).ID
 	const days, perDay = 20, 200
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a repeatable test
+	random := rand.New(rand.NewPCG(1, 2))
 	at := func() time.Time {
 		return time.Now().UTC().Truncate(24 * time.Hour).Add(24*time.Hour - time.Duration(random.Int64N(int64(days*24*time.Hour))))
 	}

@@ -89,7 +89,7 @@ func TestClaimUndo_IsGivenOnce(t *testing.T) {
 	}
 	all.Wait()
 	winner, winners := 0, 0
-	won.Range(func(i, _ any) bool { winner, winners = i.(int), winners+1; return true }) //nolint:forcetypeassert // it is a number
+	won.Range(func(i, _ any) bool { winner, winners = i.(int), winners+1; return true }) //nolint:forcetypeassert,errcheck // it is a number
 	require.Equal(t, 1, winners, "of those that claim it at the same time, one may undo it")
 	require.Nil(t, claim(names[winner]), "it may claim it again, after a crash")
 	second, by := undoes()

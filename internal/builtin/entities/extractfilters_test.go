@@ -84,13 +84,15 @@ func TestExtractFilters_KeepsWhatTheTextSays(t *testing.T) {
 				`{"where":[{"field":"enum","op":"eq","value":"low","said":"low risk"}],"unclear":[{"field":"date","said":"at some date"},
 				{"field":"enum","said":"low risk"},{"field":"number","said":"the price"},{"field":"nothing","said":"date"},{"field":"date","said":"date"}]}`,
 			},
-			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`, nil, []string{"date"},
+			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`, nil,
+			[]string{"date"},
 		},
 		"worse the second time": {
 			"low risk",
 			[]string{`{"where":[{"field":"enum","op":"eq","value":"low","said":"low risk"},{"field":"x","op":"eq","value":"low","said":"low risk"}]}`, `sorry`},
 			`{"where":[{"field":"enum","op":"eq","value":"low"}]}`,
-			[]string{"no field \"x\""}, nil,
+			[]string{"no field \"x\""},
+			nil,
 		},
 		"no way to match": {
 			"low risk", []string{`{"match":"some","where":[]}`, `{"match":"some","where":[]}`}, `{}`, nil, nil,
