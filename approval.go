@@ -239,6 +239,11 @@ type Ruled struct {
 	Outcome string `json:"outcome"`
 	// Reason says in one sentence why the decision was refused. If it was accepted, Reason lists the approvals that are still missing.
 	Reason string `json:"reason,omitempty"`
+	// Template is Reason with the values in it set apart, as in an [Error]; empty if it has none.
+	Template string `json:"template,omitempty" hidden:"true"`
+	// Code says why the decision was refused: CONFLICT, or NOT_PERMITTED for somebody who is not entitled, EXPIRED, or NOT_FOUND if there is no such
+	// call.
+	Code Code `json:"code,omitempty"`
 	// Status is the state of the call now, no matter who decided it.
 	Status CallStatus `json:"status,omitempty"`
 	// Grant is the id of the standing approval that was created with the decision, or that approved the call.

@@ -76,6 +76,10 @@ type Error struct {
 	// NotExecuted reports that the call had no effect, so that repeating it is safe. Jig sets it when it refuses a call before entering the
 	// tool; a tool sets it when it knows, e.g. because it could not connect. See [Error.NoEffect].
 	NotExecuted bool `json:"-"`
+	// Template is the message with its values set apart, which [Errorf] makes. The server sends no message of an error without one.
+	Template string `json:"-"`
+	// HintTemplate is the hint with its values set apart, if it has any.
+	HintTemplate string `json:"-"`
 	// Cause is the underlying error; it is never serialized.
 	Cause error `json:"-"`
 }
@@ -86,19 +90,63 @@ type Violation struct {
 	Pointer string `json:"pointer"`
 	// Message says what is wrong with it.
 	Message string `json:"message"`
+	// Template is the message with its values set apart, as in an [Error].
+	Template string `json:"-"`
 }
 
-// Errorf returns an Error with a formatted message; the operand of %w becomes its cause.
+// Words returns the message as an operand, like [Error.Words].
+func (v Violation) Words() any { return wordsOf(v.Template, v.Message) }
+
+// Errorf returns an Error with a formatted message; the operand of %w becomes its cause. A server keeps the operands to itself, except those that
+// [Known] marks; see [Templatef].
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: wrapped.Error(), Cause: errors.Unwrap(wrapped)}
+	return &Error{Code: code, Message: wrapped.Error(), Template: Templatef(format, args...), Cause: errors.Unwrap(wrapped)}
+}
+
+// CausedBy returns a copy of the error with an underlying error.
+func (e *Error) CausedBy(cause error) *Error { c := *e; c.Cause = cause; return &c }
+
+// Words returns the error's message as an operand of [Errorf] or [Templatef], with its values set apart. If nobody has told them apart, the whole
+// message is a value.
+func (e *Error) Words() any { return wordsOf(e.Template, e.Message) }
+
+func wordsOf(template, message string) any {
+	if template == "" {
+		return message
+	}
+	return words(template)
+}
+
+// hint returns the hint as an operand.
+func (e *Error) hint() any {
+	if e.HintTemplate == "" {
+		return known{e.Hint}
+	}
+	return words(e.HintTemplate)
+}
+
+// Reworded returns a copy of the error with another message, as [Templatef] formats it.
+func (e *Error) Reworded(format string, args ...any) *Error {
+	c := *e
+	c.Template = Templatef(format, args...)
+	c.Message = Text(c.Template)
+	return &c
 }
 
 // WithField returns a copy of the error that names the offending field.
 func (e *Error) WithField(field string) *Error { c := *e; c.Field = field; return &c }
 
-// WithHint returns a copy of the error with a hint on how to fix the problem.
-func (e *Error) WithHint(hint string) *Error { c := *e; c.Hint = hint; return &c }
+// WithHint returns a copy of the error with a hint on how to fix the problem. A hint with values of a request is
+// given as a template; see [Templatef].
+func (e *Error) WithHint(hint string) *Error {
+	c := *e
+	c.HintTemplate, c.Hint = "", Text(hint)
+	if c.Hint != hint {
+		c.HintTemplate = hint
+	}
+	return &c
+}
 
 // WithReason returns a copy of the error with a finer code.
 func (e *Error) WithReason(reason string) *Error { c := *e; c.Reason = reason; return &c }
@@ -132,13 +180,16 @@ func (e *Error) AfterEffect() *Error {
 	return &c
 }
 
-func (e *Error) Error() string {
-	s := string(e.Code) + ": " + e.Message
+func (e *Error) Error() string { return e.text(e.Message, e.Hint) }
+
+// text returns the error as a text, with a message and a hint.
+func (e *Error) text(message, hint string) string {
+	s := string(e.Code) + ": " + message
 	if e.Field != "" {
 		s += " (" + e.Field + ")"
 	}
-	if e.Hint != "" {
-		s += "; " + e.Hint
+	if hint != "" {
+		s += "; " + hint
 	}
 	return s
 }

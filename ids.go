@@ -100,7 +100,7 @@ func CheckSessionID(id string) error {
 func CheckClientID(id string) error {
 	switch {
 	case strings.HasPrefix(id, SessionPrefix):
-		return Errorf(CodeInvalidInput, "the id %q begins with %s, which is reserved for ids that jig makes", id, SessionPrefix).WithField("id").
+		return Errorf(CodeInvalidInput, "the id %q begins with %s, which is reserved for ids that jig makes", id, Known(SessionPrefix)).WithField("id").
 			WithHint("choose another id, such as order-7")
 	case !clientIDForm.MatchString(id):
 		return Errorf(CodeInvalidInput, "%q cannot be the id of a session", id).WithField("id").
@@ -132,8 +132,8 @@ func CheckOwner(tenant, sessionID string) error {
 	if SessionID(tenant, sessionID) == sessionID && sessionID != "" {
 		return nil
 	}
-	return Errorf(CodeInvalidInput, "%q cannot be the id of a session of tenant %s", sessionID, tenant).WithField("id").
-		WithHint("start it as " + tenant + "." + sessionID)
+	return Errorf(CodeInvalidInput, "%q cannot be the id of a session of tenant %s", sessionID, Known(tenant)).WithField("id").
+		WithHint(Templatef("start it as %s.%s", Known(tenant), sessionID))
 }
 
 // CheckTenant returns an error if a tenant name is malformed or reserved. No session id that starts with a tenant may look like one that

@@ -79,7 +79,7 @@ func arrows() map[string][]string {
 
 		// The operations of the API as values, for whoever serves or calls them.
 		"internal/api": {
-			".", "internal/audit", "internal/bundle", "internal/entity", "internal/identity", "internal/identity/credential", "internal/protocol", "internal/tenancy", "internal/toolname",
+			".", "internal/audit", "internal/bundle", "internal/entity", "internal/identity", "internal/identity/credential", "internal/jsontext", "internal/protocol", "internal/tenancy", "internal/toolname",
 		},
 
 		// Documents become values of the domains.

@@ -120,7 +120,7 @@ func temporalError(err error) error {
 		Category:       category,
 		NonRetryable:   !e.Code.Retryable() && !interrupted(e),
 		NextRetryDelay: e.RetryAfter,
-		Details:        []any{e},
+		Details:        protocol.FailureDetails(e),
 		Cause:          e.Cause,
 	})
 }
@@ -143,7 +143,8 @@ func ErrorFrom(err error) *jig.Error {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
 		var e *jig.Error // a pointer works whether or not the error has been serialized
-		if app.HasDetails() && app.Details(&e) == nil && e != nil && e.Code != "" {
+		if words, err := protocol.ReadFailure(app.Details, &e); err == nil && e != nil && e.Code != "" {
+			words.Apply(e)
 			return e
 		}
 		return &jig.Error{Code: jig.CodeInternal, Message: app.Message()}

@@ -46,6 +46,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 		return Handled{}, err
 	}
 	request.Principal, request.Evidence, request.Reply.Token = s.principal, s.evidence, ""
+	request.Unentitled = request.Refusal == "" && s.refusal != ""
 	if request.Refusal = cmp.Or(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
 		request.Digest = s.pending.Digest
 		if err := a.fits(*s.pending.Question, r.Value); err != nil {
@@ -90,6 +91,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 		return Handled{}, err
 	}
 	request.Principal, request.Evidence, request.Reconciliation.Token = s.principal, s.evidence, ""
+	request.Unentitled = request.Refusal == "" && s.refusal != ""
 	request.Refusal = cmp.Or(request.Refusal, s.refusal)
 	ruled, err := a.Store.Reconcile(ctx, request)
 	if err != nil {
@@ -236,7 +238,7 @@ func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 	if len(in.Schema) > 0 {
 		if err := a.Schemas.Check(in.Schema); err != nil {
 			e := jig.AsError(err)
-			return jig.Errorf(jig.CodeInvalidInput, "the question's schema is not a valid JSON Schema: %s", e.Message).WithField("/schema").
+			return jig.Errorf(jig.CodeInvalidInput, "the question's schema is not a valid JSON Schema: %s", e.Words()).WithField("/schema").
 				WithHint(`give e.g. {"type": "string"}, or leave it out for plain text`)
 		}
 	}
@@ -268,7 +270,7 @@ func (a *Activities) fits(q jig.Question, value json.RawMessage) error {
 			if err != nil {
 				return jig.Errorf(jig.CodeInternal, "encoding the options: %w", err)
 			}
-			return jig.Errorf(jig.CodeInvalidInput, "%s is not one of the options %s", jig.Cut(string(value), 200), jig.Cut(string(options), 1000))
+			return jig.Errorf(jig.CodeInvalidInput, "%s is not one of the options %s", jig.Cut(string(value), 200), jig.Known(jig.Cut(string(options), 1000)))
 		}
 	}
 	schema := q.Schema

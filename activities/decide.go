@@ -128,6 +128,7 @@ func (a *Activities) prepare(
 	}
 	r.Principal, r.Evidence = s.principal, s.evidence
 	d.By, d.Token = s.principal.ID, ""
+	r.Unentitled = r.Refusal == "" && s.refusal != ""
 	r.Refusal = cmp.Or(r.Refusal, s.refusal)
 	if err != nil || r.Refusal != "" || d.Answer != jig.AnswerApprove {
 		return nil, err
@@ -214,13 +215,13 @@ func GrantID(session, key string) string {
 	return "grt_" + hex.EncodeToString(sum[:10])
 }
 
-// explain formats an error, with its hint, as part of a refusal.
+// explain returns a template of an error, with its hint, as part of a refusal.
 func explain(err error) string {
 	e := jig.AsError(err)
 	if e.Hint == "" {
-		return e.Message
+		return jig.Templatef("%s", e.Words())
 	}
-	return e.Message + " (" + e.Hint + ")"
+	return jig.Templatef("%s (%s)", e.Words(), jig.Words(cmp.Or(e.HintTemplate, e.Hint)))
 }
 
 // edit validates changed input, applies policy to it again and computes its new digest.
@@ -243,11 +244,11 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 		return err
 	}
 	if ruling.Held != "" {
-		r.Refusal = "policy cannot judge the changed input now: " + ruling.Held
+		r.Refusal = jig.Templatef("policy cannot judge the changed input now: %s", ruling.Held)
 		return nil
 	}
 	if edited.Status.Final() {
-		r.Refusal = "policy does not allow the changed input: " + strings.Join(edited.Reasons, "; ")
+		r.Refusal = jig.Templatef("policy does not allow the changed input: %s", strings.Join(edited.Reasons, "; "))
 		return nil
 	}
 	if tool.Previews && edited.Verdict == jig.VerdictAsk {

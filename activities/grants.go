@@ -147,7 +147,7 @@ func (a *Activities) uncovered(
 	case err != nil:
 		return "", err
 	case ruling.Held != "":
-		return "policy cannot judge the call now: " + ruling.Held, nil
+		return jig.Templatef("policy cannot judge the call now: %s", ruling.Held), nil
 	case ruling.Verdict == jig.VerdictDeny:
 		return "policy does not allow the call: " + strings.Join(ruling.Reasons, "; "), nil
 	case ruling.Person:
@@ -155,7 +155,7 @@ func (a *Activities) uncovered(
 	}
 	covers, err := a.grants.Covers(ctx, g, tool, call, session, now)
 	if err != nil {
-		return fmt.Sprintf("the standing approval %s cannot be checked for this call: %s", g.ID, explain(err)), nil
+		return fmt.Sprintf("the standing approval %s cannot be checked for this call: ", g.ID) + explain(err), nil
 	}
 	askers, err := a.askersOf(ctx, session, call)
 	if err != nil {

@@ -190,7 +190,7 @@ func mayChoose(agent jig.Agent, model string) error {
 		return nil
 	}
 	return jig.Errorf(jig.CodeNotPermitted, "callers may not choose the model %s for agent %s", model, agent.Name).WithField("model").
-		WithHint("leave out the model, or add it to `models` in the document of agent " + agent.Name)
+		WithHint(jig.Templatef("leave out the model, or add it to `models` in the document of agent %s", agent.Name))
 }
 
 // askersOf returns those on whose word a call of a session rests that is being admitted.

@@ -246,7 +246,7 @@ func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 		return jig.Errorf(jig.CodeNotPermitted, "agent %s may not use %s", s.Agent.Name, tool.Name).
 			WithHint("use one of the tools offered, or add the tool to the agent's `tools`")
 	case !s.Principal.Holds(tool.RequiredPermission):
-		return jig.Errorf(jig.CodeNotPermitted, "%s needs the permission %s, which %s does not have", tool.Name, tool.RequiredPermission, s.Principal.ID).
+		return jig.Errorf(jig.CodeNotPermitted, "%s needs the permission %s, which %s does not have", tool.Name, jig.Known(tool.RequiredPermission), jig.Known(s.Principal.ID)).
 			WithHint("ask somebody who has it to start the session")
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // attempt describes an attempt, as far as the verdict on its outcome depends on it.
@@ -167,7 +168,7 @@ func retryLater(e *jig.Error) error {
 		e = jig.Errorf(jig.CodeUnavailable, "the attempt was released for a retry")
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
-		NextRetryDelay: e.RetryAfter, Details: []any{e},
+		NextRetryDelay: e.RetryAfter, Details: protocol.FailureDetails(e),
 	})
 }
 

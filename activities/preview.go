@@ -209,7 +209,7 @@ func (a *Activities) ReadWithTool(ctx context.Context, in protocol.ToolReadReque
 		return protocol.ToolReading{}, err
 	}
 	if !known || !slices.Contains(readers, in.Tool) || !tool.OnlyReads() {
-		return protocol.ToolReading{}, jig.Errorf(jig.CodeToolNotFound, "the tool %s cannot be used for reading without a session", in.Tool).WithField("tool").
+		return protocol.ToolReading{}, jig.Errorf(jig.CodeToolNotFound, "the tool %s cannot be used for reading without a session", jig.Known(in.Tool)).WithField("tool").
 			WithHint("call the tool instead")
 	}
 	session := jig.Session{

@@ -40,7 +40,7 @@ func (a *Activities) stated(ctx context.Context, proof string, want protocol.Sta
 	}
 	settings, err := a.Tenants.Settings(ctx, want.Tenant)
 	if err == nil && settings.Vouched() {
-		err = jig.Errorf(jig.CodeNotPermitted, "tenant %s accepts only requests that come through its server", want.Tenant).WithField("proof").
+		err = jig.Errorf(jig.CodeNotPermitted, "tenant %s accepts only requests that come through its server", jig.Known(want.Tenant)).WithField("proof").
 			WithReason(reasonUnvouched).WithHint("send the request to the server")
 	}
 	return nil, err

@@ -94,7 +94,7 @@ func (a *Activities) Compare(ctx context.Context, in protocol.CompareRequest) (_
 	found = protocol.Comparison{Status: c.status, At: now.UTC(), Detail: c.why}
 	switch {
 	case err != nil:
-		found.Status, found.Detail = protocol.ComparisonUnknown, explain(err)
+		found.Status, found.Detail = protocol.ComparisonUnknown, jig.Text(explain(err))
 	case c.changed():
 		found.Detail = c.what()
 	}

@@ -176,7 +176,7 @@ func (a *Activities) ListDecisions(ctx context.Context, in protocol.DecisionsReq
 // piece returns the part of a call's input from offset that fits into one message. what names the input in the error.
 func piece(input []byte, offset int, what string) ([]byte, error) {
 	if offset < 0 || offset > len(input) {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the %s (%d bytes)", what, len(input)).WithField("offset")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the %s (%d bytes)", jig.Known(what), len(input)).WithField("offset")
 	}
 	return input[offset:min(len(input), offset+chunkBytes)], nil
 }

@@ -60,7 +60,7 @@ func (a *Activities) handle(ctx context.Context, in Signal) (Handled, error) {
 	case "event":
 		return a.event(ctx, in)
 	}
-	return a.refuseSignal(ctx, in, fmt.Sprintf("unknown signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
+	return a.refuseSignal(ctx, in, jig.Templatef("unknown signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
 }
 
 // event processes an event that a composition may be waiting for.
@@ -162,8 +162,9 @@ func (a *Activities) unreadable(ctx context.Context, in Signal, err error) (Hand
 	return a.refuseSignal(ctx, in, "the payload could not be read: "+explain(err))
 }
 
-// refuseSignal refuses a signal as a whole, with an event that says why.
-func (a *Activities) refuseSignal(ctx context.Context, in Signal, reason string) (Handled, error) {
+// refuseSignal refuses a signal as a whole, with an event that says why. why may be a template.
+func (a *Activities) refuseSignal(ctx context.Context, in Signal, why string) (Handled, error) {
+	reason := jig.Text(why)
 	data, err := json.Marshal(map[string]any{"name": in.Name, "payload": jig.Cut(string(in.Payload), 1000), "reason": reason})
 	if err != nil {
 		return Handled{}, jig.Errorf(jig.CodeInternal, "encoding a refusal: %w", err)

@@ -77,7 +77,7 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 		return c.ruled(ctx, tenant, id, options.UpdateID, again, ended)
 	case isNoWorker(err):
 		none := c.noWorker()
-		none.Message += "; the decision may still take effect" // Temporal hands it to a worker that starts soon
+		none = none.Reworded("%s; the decision may still take effect", none.Words()) // Temporal hands it to a worker that starts soon
 		return protocol.DecideResult{}, none.WithHint("start one with `jig worker`, then check with `jig approvals` whether the call still waits; " +
 			"a decision that is sent as a signal (`temporal workflow signal`) waits until a worker runs")
 	default:
@@ -97,9 +97,8 @@ func (c *Client) ruled(ctx context.Context, tenant, id, update string, again []s
 	case jig.CodeOf(err) == jig.CodeNotFound:
 		return protocol.DecideResult{}, ended
 	default:
-		unsure := *jig.AsError(ended)
-		unsure.Message += "; it is not known whether the decision took effect before"
-		return protocol.DecideResult{}, &unsure
+		unsure := jig.AsError(ended)
+		return protocol.DecideResult{}, unsure.Reworded("%s; it is not known whether the decision took effect before", unsure.Words())
 	}
 }
 

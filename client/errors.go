@@ -36,7 +36,7 @@ const (
 )
 
 func (c *Client) noWorker() *jig.Error {
-	return jig.Errorf(jig.CodeUnavailable, "no worker is answering on task queue %s", c.queue).WithReason(ReasonNoWorker).
+	return jig.Errorf(jig.CodeUnavailable, "no worker is answering on task queue %s", jig.Known(c.queue)).WithReason(ReasonNoWorker).
 		WithHint("start one with `jig worker`")
 }
 
@@ -58,15 +58,15 @@ func translate(err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
-		return &jig.Error{Code: jig.CodeUnavailable, Message: "no worker accepted the request in time", Reason: ReasonNoWorker, Cause: err}
+		return jig.Errorf(jig.CodeUnavailable, "no worker accepted the request in time").WithReason(ReasonNoWorker).CausedBy(err)
 	case errors.As(err, &app):
 		return fromApplication(app, err)
 	case errors.As(err, &canceled):
-		return &jig.Error{Code: jig.CodeCanceled, Message: "the session was canceled", Cause: err}
+		return jig.Errorf(jig.CodeCanceled, "the session was canceled").CausedBy(err)
 	case errors.As(err, &terminated):
-		return &jig.Error{Code: jig.CodeCanceled, Message: "the session's workflow was terminated externally", Reason: jig.ReasonTerminated, Cause: err}
+		return jig.Errorf(jig.CodeCanceled, "the session's workflow was terminated externally").WithReason(jig.ReasonTerminated).CausedBy(err)
 	case errors.As(err, &timeout):
-		return &jig.Error{Code: jig.CodeTimeout, Message: "the worker did not answer in time", Cause: err}
+		return jig.Errorf(jig.CodeTimeout, "the worker did not answer in time").CausedBy(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isService(err):
 		return fmt.Errorf("wait for an answer: %w", err)
 	}
@@ -76,9 +76,11 @@ func translate(err error) error {
 // fromApplication converts the failure of an activity or an update handler. The failure's type is the code and its first detail the error.
 func fromApplication(app *sdktemporal.ApplicationError, cause error) error {
 	e := &jig.Error{}
-	if !app.HasDetails() || app.Details(e) != nil || e.Code == "" {
+	words, err := protocol.ReadFailure(app.Details, e)
+	if err != nil || e.Code == "" {
 		e = &jig.Error{Code: jig.Code(app.Type()), Message: app.Message()}
 	}
+	words.Apply(e)
 	if !slices.Contains(jig.Codes(), e.Code) {
 		e.Code = jig.CodeInternal
 	}
@@ -107,8 +109,8 @@ func fromService(err error) error {
 	e := &jig.Error{Code: jig.CodeInternal, Message: err.Error(), Cause: err}
 	switch {
 	case errors.As(err, &namespace):
-		e.Code, e.Message = jig.CodeNotFound, "Temporal has no namespace "+namespace.Namespace
-		e.Hint = "create it with `temporal operator namespace create`, or name another with --namespace"
+		e = e.Reworded("Temporal has no namespace %s", jig.Known(namespace.Namespace))
+		e.Code, e.Hint = jig.CodeNotFound, "create it with `temporal operator namespace create`, or name another with --namespace"
 	case errors.As(err, &notFound):
 		e.Code = jig.CodeNotFound
 	case errors.As(err, &exhausted):
@@ -116,8 +118,8 @@ func fromService(err error) error {
 	case errors.As(err, &down), errors.As(err, &deadline), errors.As(err, &updating):
 		e.Code = jig.CodeUnavailable
 	case errors.As(err, &notReady):
-		e.Code, e.Message = jig.CodeUnavailable, "the worker fails on this session: "+notReady.Message
-		e.Hint = "see the worker's log; signals sent with `temporal workflow signal` wait until it is fixed"
+		e = e.Reworded("the worker fails on this session: %s", notReady.Message)
+		e.Code, e.Hint = jig.CodeUnavailable, "see the worker's log; signals sent with `temporal workflow signal` wait until it is fixed"
 	case errors.As(err, &denied):
 		e.Code = jig.CodeNotPermitted
 	case errors.As(err, &argument):

@@ -232,7 +232,7 @@ func hasEnded(id string, s sighting) *jig.Error {
 	if !ok {
 		word = "ended"
 	}
-	e := jig.Errorf(jig.CodeConflict, "session %s has ended (%s): nothing in it is waiting", id, word).WithField("session")
+	e := jig.Errorf(jig.CodeConflict, "session %s has ended (%s): nothing in it is waiting", id, jig.Known(word)).WithField("session")
 	if s.kind == protocol.CallWorkflow {
 		return e
 	}

@@ -106,7 +106,7 @@ func (c *Client) askWorker(ctx context.Context, name string, wait time.Duration,
 	case isNoWorker(err):
 		return c.noWorker()
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &jig.Error{Code: jig.CodeUnavailable, Message: "Temporal did not answer in time", Cause: err}
+		return jig.Errorf(jig.CodeUnavailable, "Temporal did not answer in time").CausedBy(err)
 	}
 	return explained(err)
 }
@@ -178,7 +178,7 @@ func (c *Client) DocumentAt(ctx context.Context, tenant, kind, name, version str
 			return body, err
 		}
 	}
-	return nil, jig.Errorf(jig.CodeConflict, "the %s %s changed while it was read", kind, name).WithField("name").WithHint("try again")
+	return nil, jig.Errorf(jig.CodeConflict, "the %s %s changed while it was read", jig.Known(kind), name).WithField("name").WithHint("try again")
 }
 
 // readDocument reads all parts of a document. It returns nil if the parts are not of the same version.

@@ -206,7 +206,7 @@ func sendable(name, text string, input json.RawMessage, pairs map[string]string)
 }
 
 func notUTF8(name string) error {
-	return jig.Errorf(jig.CodeInvalidInput, "the %s is not valid UTF-8", name).WithField(name).WithHint("encode the text as UTF-8")
+	return jig.Errorf(jig.CodeInvalidInput, "the %s is not valid UTF-8", jig.Known(name)).WithField(name).WithHint("encode the text as UTF-8")
 }
 
 func pairsSize(pairs map[string]string) int {

@@ -236,7 +236,9 @@ func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB,
 	if err := s.needsDatabase(); err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
+	return store.Open(ctx, s.DatabaseURL, store.Options{
+		MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Setting: EnvDatabaseURL, Logger: logger,
+	})
 }
 
 // reads answers requests that read, by name, with the functions with which workers answer them. It neither writes nor asks Temporal.

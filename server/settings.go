@@ -106,10 +106,7 @@ const (
 
 // ReadSettings reads the settings. A setting comes from the first source in r that has it.
 func ReadSettings(r client.SettingsRequest) (Settings, error) {
-	temporal, err := client.LoadSettings(r)
-	if err != nil {
-		return Settings{}, err
-	}
+	temporal, wrongTemporal := client.LoadSettings(r)
 	env := setting.Reader{Env: client.ParseEnviron(r.Environ), Dev: r.DevEnv}
 	s := Settings{
 		Temporal:         temporal,
@@ -134,10 +131,13 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
 	}
 	s.Tracing = telemetry.ReadSettings(&env)
-	if s.Permissions = env.List(EnvPermissions); env.Err() != nil {
-		return s, env.Err()
+	s.Permissions = env.List(EnvPermissions)
+	var wrongProviders error
+	s.Providers, wrongProviders = readProviders(env.Text(EnvProviders, ""), func(name string) string { return env.Text(name, "") })
+	err := setting.Together(wrongTemporal, env.Err(), wrongProviders)
+	if err != nil { // those that a start would report, too
+		err = setting.Together(err, s.check())
 	}
-	s.Providers, err = readProviders(env.Text(EnvProviders, ""), func(name string) string { return env.Text(name, "") })
 	return s, err
 }
 
@@ -208,11 +208,12 @@ func (s Settings) Logger(w io.Writer) *slog.Logger {
 	return setting.Logger(w, s.LogLevel, s.LogJSON)
 }
 
-// check returns an error if the settings do not allow a safe start.
+// check returns an error that names all reasons why the settings do not allow a safe start.
 func (s Settings) check() error {
-	if err := s.needsDatabase(); err != nil {
-		return err
-	}
+	return setting.Together(s.needsDatabase(), s.checkAddress(), s.checkPublicURL())
+}
+
+func (s Settings) checkAddress() error {
 	host, _, err := net.SplitHostPort(s.Address)
 	if err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "%s is not host:port", EnvAddress).WithField(EnvAddress)
@@ -225,18 +226,19 @@ func (s Settings) check() error {
 		return jig.Errorf(jig.CodeInvalidInput, "a server with development logins must not be reachable by others").WithField(EnvAddress).
 			WithHint("use an address like " + defaultAddress + ", without " + EnvPublicURL + " and " + EnvProxies)
 	}
-	if err := s.checkPublicURL(); err != nil || loopback(host) {
-		return err
+	if loopback(host) {
+		return nil
 	}
+	var unsafe, unnamed error
 	if len(s.Proxies) == 0 && s.TLSCert == "" {
-		return jig.Errorf(jig.CodeInvalidInput, "others can reach %s, and the server has no TLS: API keys would travel in clear text", s.Address).
+		unsafe = jig.Errorf(jig.CodeInvalidInput, "others can reach %s, and the server has no TLS: API keys would travel in clear text", s.Address).
 			WithField(EnvAddress).WithHint("set " + EnvTLSCert + " and " + EnvTLSKey + ", or " + EnvProxies + " to the addresses of the proxies that take care of TLS")
 	}
 	if s.PublicURL == "" {
-		return jig.Errorf(jig.CodeInvalidInput, "%s is not set, and others can reach the server", EnvPublicURL).WithField(EnvPublicURL).
+		unnamed = jig.Errorf(jig.CodeInvalidInput, "%s is not set, and others can reach the server", EnvPublicURL).WithField(EnvPublicURL).
 			WithHint("set it to the address that clients use, e.g. https://jig.example.com")
 	}
-	return nil
+	return setting.Together(unsafe, unnamed)
 }
 
 func (s Settings) needsDatabase() error {

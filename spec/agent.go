@@ -97,7 +97,7 @@ func (d *decoder) checkHead(h agentHead, text string) {
 		d.at("script", ProblemMissingKey, "add script: {rules: […]}", "the model %q needs the document's script", h.Model)
 	}
 	if !scripted && text == "" {
-		d.add(Problem{Code: ProblemMissingKey, Line: 1, Column: 1, Message: "the document has no instructions", Hint: "write them below the front matter"})
+		d.add(Problem{Code: ProblemMissingKey, Line: 1, Column: 1, Hint: "write them below the front matter"}.saying("the document has no instructions"))
 	}
 	if h.Script != nil {
 		d.checkScript(*h.Script, h)
@@ -115,7 +115,7 @@ func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if !isFence(body) {
-		d.add(Problem{Line: 1, Column: 1, Code: ProblemSyntax, Message: "the document has no front matter", Hint: hint})
+		d.add(Problem{Line: 1, Column: 1, Code: ProblemSyntax, Hint: hint}.saying("the document has no front matter"))
 		return nil, "", false
 	}
 	for at := lineEnd(body, 0); at < len(body); at = lineEnd(body, at) {
@@ -123,7 +123,7 @@ func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
 			return body[:at], strings.TrimSpace(string(body[lineEnd(body, at):])), true
 		}
 	}
-	d.add(Problem{Line: 1, Column: 1, Code: ProblemSyntax, Message: "the front matter is not closed", Hint: hint})
+	d.add(Problem{Line: 1, Column: 1, Code: ProblemSyntax, Hint: hint}.saying("the front matter is not closed"))
 	return nil, "", false
 }
 

@@ -232,8 +232,7 @@ func (k *checker) report(doc *Document, at *place, code ProblemCode, hint, forma
 func problemAt(doc *Document, at *place, code ProblemCode, hint, format string, args ...any) Problem {
 	p := Problem{
 		Document: doc.Path, Path: at.String(), Code: code, Severity: SeverityError,
-		Message: fmt.Sprintf(format, args...), Hint: hint,
-	}
+	}.hinting(hint).saying(format, args...)
 	for ; ; at = at.up {
 		if p.Line, p.Column = doc.Position(at.String()); p.Line > 0 || at == nil {
 			return p

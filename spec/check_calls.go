@@ -243,7 +243,7 @@ func (k *checker) checkInput(doc *Document, target *contract, c call) {
 	f.value(target.schema, value, c.inputAt(), 0)
 	k.fitSteps += f.steps
 	for _, m := range f.misfits {
-		k.report(doc, m.at, m.code, m.hint, "%s", m.message)
+		k.report(doc, m.at, m.code, m.hint, "%s", jig.Words(m.message))
 	}
 }
 

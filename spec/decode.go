@@ -3,11 +3,11 @@ package spec
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/pattern"
 	"github.com/jig-run/jig/internal/suggest"
@@ -69,7 +69,7 @@ func (d *decoder) add(p Problem) {
 	case len(d.problems) > maxProblems:
 		return
 	case len(d.problems) == maxProblems:
-		p = Problem{Line: p.Line, Column: p.Column, Code: ProblemTooMany, Message: fmt.Sprintf("the document has more than %d problems", maxProblems)}
+		p = Problem{Line: p.Line, Column: p.Column, Code: ProblemTooMany}.saying("the document has more than %d problems", jig.Known(maxProblems))
 	}
 	p.Document = d.document
 	if p.Severity == "" {
@@ -86,7 +86,7 @@ func (d *decoder) at(path string, code ProblemCode, hint, format string, args ..
 	if n := d.places[path]; n != nil && n.kind == kindBroken {
 		return // reported when the value was read
 	}
-	p := Problem{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint}
+	p := Problem{Path: path, Code: code}.hinting(hint).saying(format, args...)
 	for at := path; ; {
 		if n, ok := d.places[at]; ok {
 			p.Line, p.Column = n.line, n.column
@@ -120,7 +120,7 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 		case kindString, kindBool, kindInt, kindFloat:
 			v.SetString(n.text)
 		case kindNull, kindList, kindMap, kindBroken:
-			d.at(path, ProblemWrongType, "write CEL in quotes", "this must be an expression (text), not %s", n.kind)
+			d.at(path, ProblemWrongType, "write CEL in quotes", "this must be an expression (text), not %s", jig.Known(n.kind))
 		}
 		return
 	case Duration:
@@ -162,7 +162,7 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 	case reflect.Struct:
 		switch wanted := d.fieldSet(v.Type()).requiredTexts(); {
 		case n.kind == kindString && wanted != "":
-			d.at(path, ProblemWrongType, "write {"+wanted+"}", "this must be %s, not %s", kindMap, n.kind)
+			d.at(path, ProblemWrongType, "write {"+wanted+"}", "this must be %s, not %s", jig.Known(kindMap), jig.Known(n.kind))
 		case d.is(n, path, kindMap):
 			d.structure(n, path, v)
 		}
@@ -208,8 +208,8 @@ func (d *decoder) remember(n *node, path string, enumerated bool) {
 	if meant := saysYesOrNo[n.unquoted]; meant != "" && !enumerated {
 		d.add(Problem{
 			Path: path, Line: n.line, Column: n.column, Code: ProblemAmbiguousValue, Severity: SeverityWarning,
-			Message: fmt.Sprintf("%s is the text %q here, not %s", n.text, n.text, meant), Hint: fmt.Sprintf("write %s, or %q if it is text", meant, n.text),
-		})
+		}.hinting(jig.Templatef("write %s, or %q if it is text", jig.Known(meant), n.text)).
+			saying("%s is the text %q here, not %s", n.text, n.text, jig.Known(meant)))
 	}
 	for i, item := range n.items {
 		d.remember(item, indexPath(path, i), enumerated)
@@ -226,9 +226,8 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 		f, ok := fields.byName[e.key]
 		if !ok && len(d.problems) <= maxProblems {
 			d.add(Problem{
-				Path: keyPath(path, e.key), Line: e.line, Column: e.column, Code: ProblemUnknownKey,
-				Message: fmt.Sprintf("unknown key %q", e.key), Hint: cmp.Or(suggest.OrKnown(e.key, fields.names), "remove it"),
-			})
+				Path: keyPath(path, e.key), Line: e.line, Column: e.column, Code: ProblemUnknownKey, Hint: cmp.Or(suggest.OrKnown(e.key, fields.names), "remove it"),
+			}.saying("unknown key %q", jig.Known(e.key)))
 		}
 		if !ok {
 			continue
@@ -242,7 +241,7 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 	}
 	for _, f := range fields.list {
 		if f.required && !given[f.name] {
-			d.at(keyPath(path, f.name), ProblemMissingKey, cmp.Or(f.hint, "add "+f.name+": …"), "the key %q is missing", f.name)
+			d.at(keyPath(path, f.name), ProblemMissingKey, cmp.Or(f.hint, "add "+f.name+": …"), "the key %q is missing", jig.Known(f.name))
 		}
 	}
 }
@@ -268,13 +267,13 @@ func (d *decoder) wrongType(n *node, path, want string) {
 	case n.kind == kindNull:
 		hint = "give it a value, or remove the key"
 	case want == string(kindString) && (n.kind == kindBool || n.kind == kindInt || n.kind == kindFloat):
-		hint = "quote it: " + strconv.Quote(n.text)
+		hint = jig.Templatef("quote it: %q", n.text)
 	case want == string(kindList) && n.kind == kindString:
-		hint = "write [" + n.text + "]"
+		hint = jig.Templatef("write [%s]", n.text)
 	default:
 		hint = howToWrite[kind(want)]
 	}
-	d.at(path, ProblemWrongType, hint, "this must be %s, not %s", want, n.kind)
+	d.at(path, ProblemWrongType, hint, "this must be %s, not %s", jig.Known(want), jig.Known(n.kind))
 }
 
 func (d *decoder) integer(n *node, path string, v reflect.Value) {
@@ -304,7 +303,7 @@ func (d *decoder) float(n *node, path string, v reflect.Value) {
 func (d *decoder) duration(n *node, path string, v reflect.Value) {
 	const hint = `e.g. "90s", "48h" or "3d"`
 	if n.kind != kindString {
-		d.at(path, ProblemWrongType, hint, "this must be a duration, not %s", n.kind)
+		d.at(path, ProblemWrongType, hint, "this must be a duration, not %s", jig.Known(n.kind))
 		return
 	}
 	parsed, err := duration.Parse(n.text)

@@ -3,22 +3,22 @@ package spec
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/jig-run/jig"
 )
 
 // notUTF8 returns the problem of a text that is not UTF-8; nil if it is.
 func notUTF8(text []byte) *Problem {
 	p := &Problem{Line: 1, Column: 1, Code: ProblemSyntax, Severity: SeverityError, Hint: "save it as UTF-8"}
 	if encoding := encodingOf(text); encoding != "" {
-		p.Message = "the document is " + encoding + " text, not UTF-8"
-		return p
+		return new(p.saying("the document is %s text, not UTF-8", jig.Known(encoding)))
 	}
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRune(text[at:])
 		if r == utf8.RuneError && size == 1 {
 			before := text[:at]
 			p.Line, p.Column = 1+bytes.Count(before, []byte("\n")), at-bytes.LastIndexByte(before, '\n')
-			p.Message = "the document is not UTF-8 text"
-			return p
+			return new(p.saying("the document is not UTF-8 text"))
 		}
 		at += size
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 )
 
@@ -182,13 +183,13 @@ func (d *decoder) taskKind(path string) entity.TaskKind {
 		d.at(path, ProblemBadShape, "add one of "+strings.Join(taskActions(), ", "), "the task does not say how it gets its value")
 		return ""
 	case len(given) > 1:
-		d.at(path+"."+given[1], ProblemBadShape, "split it into two tasks", "a task gets its value in one way; this one has %s", strings.Join(given, " and "))
+		d.at(path+"."+given[1], ProblemBadShape, "split it into two tasks", "a task gets its value in one way; this one has %s", jig.Known(strings.Join(given, " and ")))
 		return ""
 	}
 	kind := entity.TaskKind(given[0])
 	for _, key := range strayTaskKeys(kind) {
 		if d.has(path + "." + key) {
-			d.at(path+"."+key, ProblemBadShape, "remove it", "a task with %s has no %s", kind, key)
+			d.at(path+"."+key, ProblemBadShape, "remove it", "a task with %s has no %s", jig.Known(kind), jig.Known(key))
 		}
 	}
 	return kind

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -254,13 +253,13 @@ func (c compiler) report(path string, err error) {
 }
 
 // expressionMessage returns what is wrong with an expression, on one line.
-func expressionMessage(err error) string {
+func expressionMessage(err error) any {
 	var issue *expr.IssueError
 	if errors.As(err, &issue) {
 		line, column := issue.Position()
-		return fmt.Sprintf("%s (line %d, column %d of the expression)", issue.Message, line, column)
+		return jig.Words(jig.Templatef("%s (line %d, column %d of the expression)", issue, line, column))
 	}
-	return jig.AsError(err).Message
+	return jig.AsError(err).Words()
 }
 
 // schemaURL is the URL under which a document's own schema is compiled. Nothing is ever loaded from it.
@@ -291,7 +290,7 @@ func (d *decoder) checkSchema(path string, raw json.RawMessage) {
 	d.compileSchema(path, value)
 	if err := jig.CheckMarks(raw); err != nil {
 		e := jig.AsError(err)
-		d.at(path, ProblemBadSchema, e.Hint, "%s", e.Message)
+		d.at(path, ProblemBadSchema, e.Hint, "%s", e.Words())
 	}
 }
 
@@ -346,5 +345,5 @@ func (d *decoder) schemaViolations(path string, v *jsonschema.ValidationError) {
 	if slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Path == at && p.Severity == SeverityError }) {
 		return
 	}
-	d.at(at, ProblemBadSchema, "see JSON Schema 2020-12", "not a valid schema: %s", v.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+	d.at(at, ProblemBadSchema, "see JSON Schema 2020-12", "not a valid schema: %s", jig.Words(expr.Quoted(v.ErrorKind.LocalizedString(message.NewPrinter(language.English)))))
 }

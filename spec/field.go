@@ -216,7 +216,7 @@ func (d *decoder) entityFields(path string, heads []fieldHead, depth int) []enti
 func (d *decoder) checkFieldHead(path string, f entity.Field, depth int) {
 	for _, key := range []string{"default", "task"} {
 		if depth > 1 && d.has(path+"."+key) {
-			d.at(path+"."+key, ProblemBadShape, "move it to the outermost field", "only a field of the entity itself has a %s", key)
+			d.at(path+"."+key, ProblemBadShape, "move it to the outermost field", "only a field of the entity itself has a %s", jig.Known(key))
 			return
 		}
 	}
@@ -226,7 +226,7 @@ func (d *decoder) checkFieldHead(path string, f entity.Field, depth int) {
 	f.Name = ""
 	if err := CheckField(f, f.Default); err != nil {
 		e := jig.AsError(err)
-		d.at(path+".default", ProblemBadValue, "give a value that fits the field", "%s%s", e.Message, pointerText(e.Field))
+		d.at(path+".default", ProblemBadValue, "give a value that fits the field", "%s%s", e.Words(), jig.Known(pointerText(e.Field)))
 	}
 }
 
@@ -276,12 +276,12 @@ func (d *decoder) checkTypeKeys(path string, f entity.Field) {
 	own, needed := typeKeys(f.Type), neededKeys(f.Type)
 	for _, key := range ownKeys() {
 		if d.has(path+"."+key) && !slices.Contains(own, key) {
-			d.at(path+"."+key, ProblemBadShape, "remove it", "a field of type %s has no %s; %s has", f.Type, key, typesWith(key))
+			d.at(path+"."+key, ProblemBadShape, "remove it", "a field of type %s has no %s; %s has", f.Type, jig.Known(key), jig.Known(typesWith(key)))
 		}
 	}
 	for _, key := range needed {
 		if !d.has(path + "." + key) {
-			d.at(path+"."+key, ProblemMissingKey, neededHint(key), "a field of type %s needs %s", f.Type, key)
+			d.at(path+"."+key, ProblemMissingKey, neededHint(key), "a field of type %s needs %s", f.Type, jig.Known(key))
 		}
 	}
 	if variants := Displays(f.Type); f.Display != "" && !slices.Contains(variants, f.Display) {

@@ -86,9 +86,14 @@ func (c *patternCache) matches(source, text string) (bool, error) {
 	return p.MatchString(text), nil
 }
 
+// violation returns a violation with a message.
+func violation(at, message string) jig.Violation {
+	return jig.Violation{Pointer: at, Message: jig.Text(message), Template: message}
+}
+
 func (c *fieldChecker) add(at, format string, args ...any) {
 	if len(c.violations) < maxViolations {
-		c.violations = append(c.violations, jig.Violation{Pointer: at, Message: fmt.Sprintf(format, args...)})
+		c.violations = append(c.violations, violation(at, jig.Templatef(format, args...)))
 	}
 }
 
@@ -97,9 +102,9 @@ func (c *fieldChecker) err() error {
 		return nil
 	}
 	first := c.violations[0]
-	e := jig.Errorf(jig.CodeInvalidInput, "%s", first.Message).WithField(first.Pointer)
+	e := jig.Errorf(jig.CodeInvalidInput, "%s", first.Words()).WithField(first.Pointer)
 	if len(c.violations) > 1 {
-		e.Message += fmt.Sprintf(", and %d more problems", len(c.violations)-1)
+		e = e.Reworded("%s, and %d more problems", first.Words(), len(c.violations)-1)
 	}
 	e.Violations = c.violations
 	return e
@@ -125,10 +130,10 @@ func jsonKind(v any) string {
 // wrong reports a value of the wrong type.
 func (c *fieldChecker) wrong(at, want string, v any) {
 	if v == nil {
-		c.add(at, "this must be %s, not null; leave out the key if there is no value", want)
+		c.add(at, "this must be %s, not null; leave out the key if there is no value", jig.Known(want))
 		return
 	}
-	c.add(at, "this must be %s, not %s", want, jsonKind(v))
+	c.add(at, "this must be %s, not %s", jig.Known(want), jig.Known(jsonKind(v)))
 }
 
 func (c *fieldChecker) value(f *entity.Field, at string, v any) {
@@ -145,7 +150,7 @@ func (c *fieldChecker) value(f *entity.Field, at string, v any) {
 		if s, ok := v.(string); !ok {
 			c.wrong(at, "text", v)
 		} else if !slices.Contains(f.Options, s) {
-			c.add(at, "%s is not one of the options; %s", clipped(s), optionsHint(s, f.Options))
+			c.add(at, "%s is not one of the options; %s", clipped(s), jig.Known(optionsHint(s, f.Options)))
 		}
 	case entity.FieldObject:
 		c.object(f.Fields, at, v, false)
@@ -193,16 +198,16 @@ func (c *fieldChecker) text(f *entity.Field, at string, v any) {
 	case err != nil:
 		c.add(at, "the field's pattern %s cannot be used: %v", clipped(f.Pattern), err)
 	case !found:
-		c.add(at, "%s does not match the pattern %s", clipped(s), f.Pattern)
+		c.add(at, "%s does not match the pattern %s", clipped(s), jig.Known(f.Pattern))
 	}
 }
 
 func (c *fieldChecker) length(f *entity.Field, at string, n int, unit string) {
 	if f.MinLength != nil && n < *f.MinLength {
-		c.add(at, "this has %d %s; at least %d are needed", n, unit, *f.MinLength)
+		c.add(at, "this has %d %s; at least %d are needed", n, jig.Known(unit), jig.Known(*f.MinLength))
 	}
 	if f.MaxLength != nil && n > *f.MaxLength {
-		c.add(at, "this has %d %s; at most %d are allowed", n, unit, *f.MaxLength)
+		c.add(at, "this has %d %s; at most %d are allowed", n, jig.Known(unit), jig.Known(*f.MaxLength))
 	}
 }
 
@@ -221,10 +226,10 @@ func (c *fieldChecker) number(f *entity.Field, at string, v any) {
 		c.add(at, "%s is not a whole number", literal)
 	}
 	if low := decimal(f.Minimum); low != nil && n.Cmp(low) < 0 {
-		c.add(at, "%s is less than %s", literal, shortNumber(*f.Minimum))
+		c.add(at, "%s is less than %s", literal, jig.Known(shortNumber(*f.Minimum)))
 	}
 	if high := decimal(f.Maximum); high != nil && n.Cmp(high) > 0 {
-		c.add(at, "%s is more than %s", literal, shortNumber(*f.Maximum))
+		c.add(at, "%s is more than %s", literal, jig.Known(shortNumber(*f.Maximum)))
 	}
 }
 
@@ -251,9 +256,9 @@ func (c *fieldChecker) formed(f *entity.Field, at string, v any) {
 	case !ok:
 		c.wrong(at, form.what, v)
 	case form.limit > 0 && utf8.RuneCountInString(s) > form.limit:
-		c.add(at, "this has more than %d characters", form.limit)
+		c.add(at, "this has more than %d characters", jig.Known(form.limit))
 	case !form.pattern.MatchString(s), f.Type == entity.FieldEmail && !localPattern.MatchString(s):
-		c.add(at, "%s is not %s", clipped(s), form.what)
+		c.add(at, "%s is not %s", clipped(s), jig.Known(form.what))
 	}
 }
 
@@ -306,7 +311,7 @@ func (c *fieldChecker) object(fields []entity.Field, at string, v any, partial b
 		f, known := byName[m.key]
 		if !known {
 			if len(c.violations) < maxViolations {
-				c.add(inner, "there is no field %s%s", clipped(m.key), parenthesised(suggest.OrKnown(m.key, names)))
+				c.add(inner, "there is no field %s%s", jig.Known(clipped(m.key)), jig.Known(parenthesised(suggest.OrKnown(m.key, names))))
 			}
 			continue
 		}
@@ -314,7 +319,7 @@ func (c *fieldChecker) object(fields []entity.Field, at string, v any, partial b
 	}
 	for i := range fields {
 		if fields[i].Required && !given[fields[i].Name] && !partial {
-			c.add(at+"/"+pointerToken(fields[i].Name), "the field %s is required", fields[i].Name)
+			c.add(at+"/"+pointerToken(fields[i].Name), "the field %s is required", jig.Known(fields[i].Name))
 		}
 	}
 }

@@ -244,7 +244,7 @@ func (d *decoder) checkLength(path string, length int, unit string, f field) {
 	if (f.min == "" || int64(length) >= low) && (f.max == "" || int64(length) <= high) {
 		return
 	}
-	d.at(path, ProblemOutOfRange, rangeHint(f)+" "+unit, "this has %d %s", length, unit)
+	d.at(path, ProblemOutOfRange, rangeHint(f)+" "+unit, "this has %d %s", length, jig.Known(unit))
 }
 
 func (d *decoder) checkForm(path, text, name string) {

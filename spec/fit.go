@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/suggest"
 )
@@ -47,7 +48,7 @@ func (f *fitter) misfit(at *place, code ProblemCode, hint, format string, args .
 	if len(f.misfits) >= maxMisfits {
 		return
 	}
-	f.misfits = append(f.misfits, misfit{at: at, code: code, message: f.of + " " + fmt.Sprintf(format, args...), hint: hint})
+	f.misfits = append(f.misfits, misfit{at: at, code: code, message: jig.Templatef("%s %s", jig.Known(f.of), jig.Words(jig.Templatef(format, args...))), hint: hint})
 }
 
 // value checks v and everything in it.
@@ -174,9 +175,9 @@ func (f *fitter) typed(s map[string]any, v any, at *place) bool {
 	}
 	hint := ""
 	if text, ok := v.(string); ok && slices.Contains(types, any("array")) {
-		hint = "write [" + clip.Runes(text, maxShown) + "]"
+		hint = jig.Templatef("write [%s]", clip.Runes(text, maxShown))
 	}
-	f.misfit(at, ProblemWrongType, hint, "takes %s here, not %s", strings.Join(want, " or "), name)
+	f.misfit(at, ProblemWrongType, hint, "takes %s here, not %s", jig.Known(strings.Join(want, " or ")), jig.Known(name))
 	return false
 }
 
@@ -240,7 +241,7 @@ func (f *fitter) oneOfValues(s map[string]any, v any, mixed bool, at *place) boo
 	if len(allowed) > few {
 		shown = append(shown[:few], fmt.Sprintf("%d others", len(allowed)-few))
 	}
-	f.misfit(at, ProblemBadValue, hint, "takes %s here, not %s", strings.Join(shown, " or "), show(v))
+	f.misfit(at, ProblemBadValue, hint, "takes %s here, not %s", jig.Known(strings.Join(shown, " or ")), show(v))
 	return false
 }
 
@@ -252,7 +253,7 @@ func (f *fitter) object(s, v map[string]any, at *place, depth int) {
 		if _, given := v[name]; !ok || given || hasDefault(properties[name]) {
 			continue
 		}
-		f.misfit(at.key(name), ProblemMissingKey, missingHint(name, properties[name]), "wants %q", name)
+		f.misfit(at.key(name), ProblemMissingKey, missingHint(name, properties[name]), "wants %q", jig.Known(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		if len(f.misfits) >= maxMisfits {
@@ -267,7 +268,7 @@ func (f *fitter) object(s, v map[string]any, at *place, depth int) {
 			continue
 		}
 		if rest == false {
-			f.misfit(at.key(name), ProblemUnknownKey, suggest.OrKnown(name, slices.Collect(maps.Keys(properties))), "takes no %q here", name)
+			f.misfit(at.key(name), ProblemUnknownKey, suggest.OrKnown(name, slices.Collect(maps.Keys(properties))), "takes no %q here", jig.Known(name))
 			continue
 		}
 		f.value(rest, v[name], at.key(name), depth+1)
@@ -311,17 +312,17 @@ func (f *fitter) text(s map[string]any, v string, at *place) {
 	}
 	// Inputs are also checked with RE2 at run time. A pattern that RE2 does not support was refused with the tool.
 	if found, err := f.patterns.matches(source, v); err == nil && !found {
-		f.misfit(at, ProblemBadValue, "", "takes text that matches %s here, not %s", clip.Runes(source, maxShown), show(v))
+		f.misfit(at, ProblemBadValue, "", "takes text that matches %s here, not %s", jig.Known(clip.Runes(source, maxShown)), show(v))
 	}
 }
 
 // count checks a number against the two bounds whose keywords end in word, such as minItems and maxItems.
 func (f *fitter) count(s map[string]any, word string, n int, things string, at *place) {
 	if bound, ok := numberOf(s["min"+word]); ok && float64(n) < bound {
-		f.misfit(at, ProblemOutOfRange, "", "takes at least %s %s here, not %d", s["min"+word], things, n)
+		f.misfit(at, ProblemOutOfRange, "", "takes at least %s %s here, not %d", jig.Known(s["min"+word]), jig.Known(things), n)
 	}
 	if bound, ok := numberOf(s["max"+word]); ok && float64(n) > bound {
-		f.misfit(at, ProblemOutOfRange, "", "takes at most %s %s here, not %d", s["max"+word], things, n)
+		f.misfit(at, ProblemOutOfRange, "", "takes at most %s %s here, not %d", jig.Known(s["max"+word]), jig.Known(things), n)
 	}
 }
 
@@ -334,16 +335,16 @@ func (f *fitter) number(s map[string]any, v json.Number, at *place) {
 	}
 	exact := math.Abs(n) <= 1<<53
 	if bound, ok := numberOf(s["minimum"]); ok && n < bound {
-		f.misfit(at, ProblemOutOfRange, "", "takes at least %s here, not %s", s["minimum"], v)
+		f.misfit(at, ProblemOutOfRange, "", "takes at least %s here, not %s", jig.Known(s["minimum"]), v)
 	}
 	if bound, ok := numberOf(s["maximum"]); ok && n > bound {
-		f.misfit(at, ProblemOutOfRange, "", "takes at most %s here, not %s", s["maximum"], v)
+		f.misfit(at, ProblemOutOfRange, "", "takes at most %s here, not %s", jig.Known(s["maximum"]), v)
 	}
 	if bound, ok := numberOf(s["exclusiveMinimum"]); ok && (n < bound || exact && n == bound && v.String() == show(s["exclusiveMinimum"])) {
-		f.misfit(at, ProblemOutOfRange, "", "takes more than %s here, not %s", s["exclusiveMinimum"], v)
+		f.misfit(at, ProblemOutOfRange, "", "takes more than %s here, not %s", jig.Known(s["exclusiveMinimum"]), v)
 	}
 	if bound, ok := numberOf(s["exclusiveMaximum"]); ok && (n > bound || exact && n == bound && v.String() == show(s["exclusiveMaximum"])) {
-		f.misfit(at, ProblemOutOfRange, "", "takes less than %s here, not %s", s["exclusiveMaximum"], v)
+		f.misfit(at, ProblemOutOfRange, "", "takes less than %s here, not %s", jig.Known(s["exclusiveMaximum"]), v)
 	}
 }
 

@@ -161,7 +161,7 @@ func (d *decoder) open(row kindRow, doc *Document, into reflect.Value) (s source
 		if row.markdown != nil {
 			hint = "remove the key"
 		}
-		d.at("kind", ProblemUnknownKind, hint, "this is read as a document of kind %s, not %q", row.kind, n.text)
+		d.at("kind", ProblemUnknownKind, hint, "this is read as a document of kind %s, not %q", jig.Known(row.kind), n.text)
 	}
 	return s, true
 }

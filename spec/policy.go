@@ -190,7 +190,7 @@ func (d *decoder) unique(list, key string, length int, name func(i int) string) 
 			continue
 		}
 		if again {
-			d.at(indexPath(list, i)+"."+key, ProblemDuplicateID, "give one of them another "+key, "%q is already the %s of %s", name(i), key, indexPath(list, j))
+			d.at(indexPath(list, i)+"."+key, ProblemDuplicateID, "give one of them another "+key, "%q is already the %s of %s", name(i), jig.Known(key), jig.Known(indexPath(list, j)))
 			continue
 		}
 		first[name(i)] = i
@@ -272,7 +272,7 @@ func (d *decoder) policyAgent(path string) jig.Agent {
 		d.checkForm(path, n.text, "name")
 		agent.Name = n.text
 	case n.kind != kindMap:
-		d.at(path, ProblemWrongType, "write the agent's name, or {name: …, registered: false}", "this must be text or a mapping, not %s", n.kind)
+		d.at(path, ProblemWrongType, "write the agent's name, or {name: …, registered: false}", "this must be text or a mapping, not %s", jig.Known(n.kind))
 	default:
 		var a policyAgent
 		d.into(n, path, reflect.ValueOf(&a).Elem())
@@ -294,7 +294,7 @@ func (d *decoder) policyTool(path string) (tool jig.Tool, lookup bool) {
 		d.checkForm(path, n.text, "tool_name")
 		return jig.Tool{Name: n.text}, true
 	case n.kind != kindMap:
-		d.at(path, ProblemWrongType, "write the tool's name, or {name: …, permission: …}", "this must be text or a mapping, not %s", n.kind)
+		d.at(path, ProblemWrongType, "write the tool's name, or {name: …, permission: …}", "this must be text or a mapping, not %s", jig.Known(n.kind))
 		return jig.Tool{}, false
 	}
 	var t policyTool

@@ -109,7 +109,7 @@ func (r PolicyRule) CheckTerms() error {
 	}
 	for _, key := range termKeys() {
 		if r.says(key) && r.Verdict != jig.VerdictAsk {
-			return refuse(key, onlyAskHint, "%s", onlyAsk(key))
+			return refuse(key, onlyAskHint, "%s", jig.Known(onlyAsk(key)))
 		}
 	}
 	outcomes := []jig.ExpiryOutcome{"", jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail}
@@ -123,18 +123,18 @@ func (r PolicyRule) CheckTerms() error {
 	case !slices.Contains(outcomes, r.OnExpiry):
 		return refuse("on_expiry", "use deny, cancel or fail", "%q is not a valid on_expiry", r.OnExpiry)
 	case r.Approvers != nil && jig.Approvers(*r.Approvers).Anybody():
-		return refuse("approvers", nobodyHint, "%s", nobody)
+		return refuse("approvers", nobodyHint, "%s", jig.Known(nobody))
 	}
 	for i, e := range r.Escalate {
 		if e.After <= 0 {
 			return refuse(indexPath("escalate", i)+".after", "write e.g. 4h", "an escalation needs a positive duration")
 		}
 		if jig.Approvers(e.Approvers).Anybody() {
-			return refuse(indexPath("escalate", i)+".approvers", nobodyHint, "%s", nobody)
+			return refuse(indexPath("escalate", i)+".approvers", nobodyHint, "%s", jig.Known(nobody))
 		}
 	}
 	for _, p := range r.termProblems() {
-		return refuse(p.path, p.hint, "%s", p.message)
+		return refuse(p.path, p.hint, "%s", jig.Words(p.message))
 	}
 	return nil
 }
@@ -168,9 +168,9 @@ func (r PolicyRule) termProblems() []termProblem {
 		case e.After <= 0: // reported when the value was read
 			continue
 		case e.After <= last:
-			list = append(list, termProblem{path, "order them by after, each later than the one before", fmt.Sprintf("%s is not after %s", e.After, last)})
+			list = append(list, termProblem{path, "order them by after, each later than the one before", jig.Templatef("%s is not after %s", e.After, last)})
 		case r.Expires > 0 && e.After >= r.Expires:
-			list = append(list, termProblem{path, "escalate sooner, or expire later", fmt.Sprintf("the approval has already expired by then (after %s)", r.Expires)})
+			list = append(list, termProblem{path, "escalate sooner, or expire later", jig.Templatef("the approval has already expired by then (after %s)", r.Expires)})
 		}
 		last = e.After
 	}
@@ -207,20 +207,20 @@ func (d *decoder) checkTerms(path string, rule PolicyRule) {
 	if rule.Verdict != jig.VerdictAsk {
 		for _, key := range termKeys() {
 			if d.has(path + "." + key) {
-				d.at(path+"."+key, ProblemBadShape, onlyAskHint, "%s", onlyAsk(key))
+				d.at(path+"."+key, ProblemBadShape, onlyAskHint, "%s", jig.Known(onlyAsk(key)))
 			}
 		}
 		return
 	}
 	for _, p := range rule.termProblems() {
-		d.at(path+"."+p.path, ProblemBadShape, p.hint, "%s", p.message)
+		d.at(path+"."+p.path, ProblemBadShape, p.hint, "%s", jig.Words(p.message))
 	}
 }
 
 // checkApprovers refuses a mapping that names nobody.
 func (d *decoder) checkApprovers(path string) {
 	if n := d.places[path]; n != nil && n.kind == kindMap && len(n.entries) == 0 {
-		d.at(path, ProblemBadShape, nobodyHint, "%s", nobody)
+		d.at(path, ProblemBadShape, nobodyHint, "%s", jig.Known(nobody))
 	}
 }
 

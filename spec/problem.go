@@ -67,13 +67,49 @@ type Problem struct {
 	Severity Severity    `json:"severity"`
 	// Message says what is wrong, in one sentence.
 	Message string `json:"message"`
+	// Words is the message with its values set apart. Default: all of it is a value.
+	Words string `json:"-"`
 	// Hint says how to fix it.
 	Hint string `json:"hint,omitempty"`
+	// HintWords is the hint with its values set apart, if it has any.
+	HintWords string `json:"-"`
 }
 
-func (p Problem) String() string {
+// Unnamed is the name of documents that have none.
+const Unnamed = "the document"
+
+// saying returns a copy of the problem with a message.
+func (p Problem) saying(format string, args ...any) Problem {
+	p.Words = jig.Templatef(format, args...)
+	p.Message = jig.Text(p.Words)
+	return p
+}
+
+// hinting returns a copy of the problem with a hint, which may be a template.
+func (p Problem) hinting(hint string) Problem {
+	p.HintWords = hint
+	p.Hint = jig.Text(hint)
+	return p
+}
+
+func (p Problem) String() string { return p.text(p.Document, p.Message, p.Hint) }
+
+// Template returns the text of the problem with its values set apart.
+func (p Problem) Template() string {
+	words := p.Words
+	if words == "" {
+		words = jig.Templatef("%s", p.Message)
+	}
+	document := jig.Templatef("%s", p.Document)
+	if p.Document == Unnamed {
+		document = Unnamed
+	}
+	return p.text(document, words, cmp.Or(p.HintWords, p.Hint))
+}
+
+func (p Problem) text(document, message, hint string) string {
 	var b strings.Builder
-	b.WriteString(p.Document)
+	b.WriteString(document)
 	if p.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
 	}
@@ -84,9 +120,9 @@ func (p Problem) String() string {
 	if p.Path != "" {
 		b.WriteString(p.Path + ": ")
 	}
-	b.WriteString(p.Message)
-	if p.Hint != "" {
-		b.WriteString(" (" + p.Hint + ")")
+	b.WriteString(message)
+	if hint != "" {
+		b.WriteString(" (" + hint + ")")
 	}
 	return b.String()
 }
@@ -98,23 +134,26 @@ type Problems []Problem //nolint:errname // the documentation and the command li
 // shownProblems is how many problems the text of the error lists.
 const shownProblems = 5
 
-func (p Problems) Error() string {
+func (p Problems) Error() string { return jig.Text(p.Template()) }
+
+// Template returns the text of the error with its values set apart.
+func (p Problems) Template() string {
 	lines := make([]string, 0, shownProblems+1)
 	for i, one := range p {
 		if i == shownProblems {
 			lines = append(lines, fmt.Sprintf("and %d more", len(p)-i))
 			break
 		}
-		lines = append(lines, one.String())
+		lines = append(lines, one.Template())
 	}
 	return strings.Join(lines, "\n")
 }
 
 // Unwrap returns the problems as a [jig.Error], so that [jig.CodeOf] returns INVALID_INPUT.
 func (p Problems) Unwrap() error {
-	e := &jig.Error{Code: jig.CodeInvalidInput, Message: p.Error()}
+	e := jig.Errorf(jig.CodeInvalidInput, "%s", jig.Words(p.Template()))
 	for _, one := range p {
-		e.Violations = append(e.Violations, jig.Violation{Pointer: one.Path, Message: one.String()})
+		e.Violations = append(e.Violations, violation(one.Path, one.Template()))
 	}
 	return e
 }

@@ -80,7 +80,7 @@ func (d *decoder) checkRate(path string, sessions bool) {
 	if sessions {
 		for _, key := range []string{"tools", "concurrency", "max_wait"} {
 			if d.has(path + "." + key) {
-				d.at(path+"."+key, ProblemBadShape, "remove it, or remove sessions: true", "only a limit of calls has %s", key)
+				d.at(path+"."+key, ProblemBadShape, "remove it, or remove sessions: true", "only a limit of calls has %s", jig.Known(key))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/suggest"
 )
@@ -182,7 +183,7 @@ func (s *sites) checkVariable(at site, path, name string) {
 	if len(setters) == 0 {
 		hint := suggest.OrKnown(name, slices.Collect(maps.Keys(s.sets)))
 		if hint == "" {
-			hint = "add a step set: {" + name + ": …} before"
+			hint = jig.Templatef("add a step set: {%s: …} before", name)
 		}
 		s.at(path, ProblemUnknownVar, hint, "no step sets the variable %q", name)
 		return

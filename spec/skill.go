@@ -84,7 +84,7 @@ func (d *decoder) skill(row kindRow, doc *Document) Skill {
 func (d *decoder) keptSkill(body []byte) Skill {
 	var kept keptSkill
 	fail := func(path string, code ProblemCode, hint, format string, args ...any) Skill {
-		d.add(Problem{Path: path, Line: 1, Column: 1, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint})
+		d.add(Problem{Path: path, Line: 1, Column: 1, Code: code, Hint: hint}.saying(format, args...))
 		return Skill{}
 	}
 	if len(body) > 2*maxSkillBytes {

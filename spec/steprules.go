@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/expr"
 )
@@ -58,7 +59,7 @@ func (w *walk) checkStep(p *placed) {
 		w.checkID(p, "")
 		return
 	case len(given) > 1:
-		w.at(inner(given[1]), ProblemBadShape, "split it into two steps", "a step has one action, and this one already has %s", given[0])
+		w.at(inner(given[1]), ProblemBadShape, "split it into two steps", "a step has one action, and this one already has %s", jig.Known(given[0]))
 		w.checkID(p, given[0])
 		return
 	}
@@ -72,7 +73,7 @@ func (w *walk) checkStep(p *placed) {
 		if instead, ok := rule.instead[action]; ok {
 			hint = instead
 		}
-		w.at(inner(rule.key), ProblemBadShape, hint, "%s cannot be combined with %s", rule.key, action)
+		w.at(inner(rule.key), ProblemBadShape, hint, "%s cannot be combined with %s", jig.Known(rule.key), jig.Known(action))
 	}
 	if w.has(inner("max_parallel")) && !w.has(inner("for_each")) {
 		w.at(inner("max_parallel"), ProblemBadShape, "add for_each, or remove it", "max_parallel needs for_each")
@@ -168,12 +169,12 @@ func (w *walk) checkPrompt(path string, p Prompt) {
 	}
 	for _, key := range needs {
 		if !w.has(keyPath(path, key)) {
-			w.at(keyPath(path, key), ProblemMissingKey, fmt.Sprintf("add %s: …", key), "a prompt of mode %s needs the key %q", mode, key)
+			w.at(keyPath(path, key), ProblemMissingKey, fmt.Sprintf("add %s: …", key), "a prompt of mode %s needs the key %q", mode, jig.Known(key))
 		}
 	}
 	for _, rule := range promptRules {
 		if at := keyPath(path, rule.key); w.has(at) && !slices.Contains(rule.with, mode) {
-			w.at(at, ProblemBadShape, rule.hint, "%s cannot be used with mode %s", rule.key, mode)
+			w.at(at, ProblemBadShape, rule.hint, "%s cannot be used with mode %s", jig.Known(rule.key), mode)
 		}
 	}
 	w.checkInput(keyPath(path, "agent_input"))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/jig-run/jig"
 )
 
 // Limits of a composition.
@@ -99,7 +101,7 @@ func (w *walk) list(steps []Step, path string, outer *placed, block blockName) {
 		p := &placed{Step: &steps[i], path: at, outer: outer, depth: depth, block: block, index: i}
 		w.all = append(w.all, p)
 		if dead != "" && block.key != blockParallel {
-			w.at(at, ProblemUnreachable, "remove it, or give the step that fails a condition (if)", "the step never runs: %s always fails", dead)
+			w.at(at, ProblemUnreachable, "remove it, or give the step that fails a condition (if)", "the step never runs: %s always fails", jig.Known(dead))
 			dead = ""
 		}
 		w.place(p)
@@ -169,7 +171,7 @@ func (w *walk) checkID(p *placed, action string) {
 	}
 	w.checkWord(path, p.ID)
 	if first, again := w.ids[p.ID]; again {
-		w.at(path, ProblemDuplicateID, "give one of them another id", "the id %q is already used by %s", p.ID, first.path)
+		w.at(path, ProblemDuplicateID, "give one of them another id", "the id %q is already used by %s", p.ID, jig.Known(first.path))
 		return
 	}
 	w.ids[p.ID] = p

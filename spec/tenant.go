@@ -329,10 +329,10 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 		return
 	}
 	if !d.has(path + "." + needs) {
-		d.at(path+"."+needs, ProblemMissingKey, hint, "a key of %s needs %s", key.Algorithm, needs)
+		d.at(path+"."+needs, ProblemMissingKey, hint, "a key of %s needs %s", key.Algorithm, jig.Known(needs))
 	}
 	if d.has(path + "." + not) {
-		d.at(path+"."+not, ProblemBadShape, "remove it", "a key of %s has no %s", key.Algorithm, not)
+		d.at(path+"."+not, ProblemBadShape, "remove it", "a key of %s has no %s", key.Algorithm, jig.Known(not))
 		return
 	}
 	if n := d.places[path+".public_key"]; n != nil && n.kind == kindString {
@@ -342,7 +342,7 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 			if key.Algorithm == identity.AlgorithmWebAuthn {
 				what = "a passkey's public key for ES256 or EdDSA"
 			}
-			d.at(path+".public_key", ProblemBadValue, e.Hint, "this is not %s", what)
+			d.at(path+".public_key", ProblemBadValue, e.Hint, "this is not %s", jig.Known(what))
 		}
 	}
 }
@@ -351,7 +351,7 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 func (d *decoder) checkPasskey(path string) {
 	for _, member := range [][2]string{{"principal", "ana"}, {"rp_id", "jig.example.com"}, {"origins", "[https://jig.example.com]"}} {
 		if !d.has(path + "." + member[0]) {
-			d.at(path+"."+member[0], ProblemMissingKey, "add e.g. "+member[0]+": "+member[1], "a passkey needs %s", member[0])
+			d.at(path+"."+member[0], ProblemMissingKey, "add e.g. "+member[0]+": "+member[1], "a passkey needs %s", jig.Known(member[0]))
 		}
 	}
 }

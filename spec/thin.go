@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/suggest"
 )
@@ -125,7 +126,7 @@ func (d *decoder) checkList(path string) {
 	}
 	if n.kind != kindList {
 		hint := `write a list, e.g. ["${input.id}"]`
-		d.at(path, ProblemWrongType, hint, "this must be a list, or one expression (${…}) that evaluates to one, not %s", n.kind)
+		d.at(path, ProblemWrongType, hint, "this must be a list, or one expression (${…}) that evaluates to one, not %s", jig.Known(n.kind))
 		return
 	}
 	for i, item := range n.items {
@@ -279,9 +280,9 @@ func (k *checker) checkStarted(doc *Document, t entity.Type, s *ThinStart) {
 		problem := fmt.Sprintf("the type %s has no field %q", t.Name, name)
 		hint := suggest.OrKnown(name, filled)
 		if slices.ContainsFunc(t.Fields, func(f entity.Field) bool { return f.Name == name }) {
-			problem, hint = fmt.Sprintf("no task fills the field %s of %s", name, t.Name), "give its value under creates.fields"
+			problem, hint = jig.Templatef("no task fills the field %s of %s", name, t.Name), "give its value under creates.fields"
 		}
-		k.report(doc, at.key("fields").item(i), ProblemUnknownField, hint, "%s", problem)
+		k.report(doc, at.key("fields").item(i), ProblemUnknownField, hint, "%s", jig.Words(problem))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/expr"
 )
@@ -186,7 +187,7 @@ func (s *thinSites) template(path, source string, want ...string) {
 	}
 	if have, never := neverOf(described, want); never {
 		s.wrong += min(len(source), maxExpression)
-		s.at(path, ProblemBadCEL, typeHint(want[0]), "this gives %s where %s is needed", have, typeWord(want[0]))
+		s.at(path, ProblemBadCEL, typeHint(want[0]), "this gives %s where %s is needed", jig.Known(have), jig.Known(typeWord(want[0])))
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
@@ -140,11 +142,11 @@ func (d *decoder) parseTree(text []byte) *node { return d.parseWithin(limits{}, 
 func (d *decoder) parseWithin(most limits, text []byte) *node {
 	most = cmp.Or(most, limits{bytes: MaxDocumentBytes, values: MaxValues})
 	if len(text) > most.bytes {
-		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(text), most.bytes), Hint: splitHint})
+		d.add(Problem{Code: ProblemTooLarge, Hint: splitHint}.saying("the document has %d bytes; at most %d are allowed", len(text), jig.Known(most.bytes)))
 		return nil
 	}
 	if separators(text) > 2*most.values { // before the parser spends memory on each of them
-		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Message: fmt.Sprintf("the document has more than %d values", most.values), Hint: splitHint})
+		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Hint: splitHint}.saying("the document has more than %d values", jig.Known(most.values)))
 		return nil
 	}
 	if p := notUTF8(text); p != nil {
@@ -188,20 +190,22 @@ func separators(text []byte) int {
 }
 
 func (d *decoder) syntaxProblem(err error, tooDeep bool) {
-	p := Problem{Line: 1, Column: 1, Code: ProblemSyntax, Message: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	p, message := Problem{Line: 1, Column: 1, Code: ProblemSyntax}, strings.TrimPrefix(err.Error(), "yaml: ")
 	var load *yaml.LoadError
 	if errors.As(err, &load) {
-		p.Message = "not YAML: " + load.Message
+		message = load.Message
 		p.Line, p.Column = max(load.Mark.Line, 1), max(load.Mark.Column, 1)
 	}
+	p = p.saying("not YAML: %s", jig.Words(expr.Quoted(message)))
 	if tooDeep {
-		p.Code, p.Message, p.Hint = ProblemTooDeep, fmt.Sprintf("values are nested more than %d levels deep", MaxDepth), splitHint
+		p.Code, p.Hint = ProblemTooDeep, splitHint
+		p = p.saying("values are nested more than %d levels deep", MaxDepth)
 	}
 	d.add(p)
 }
 
 func (g *grower) report(at yaml.Node, path string, code ProblemCode, message, hint string) {
-	g.add(Problem{Path: path, Line: at.Line, Column: at.Column, Code: code, Message: message, Hint: hint})
+	g.add(Problem{Path: path, Line: at.Line, Column: at.Column, Code: code, Hint: hint}.saying("%s", jig.Words(expr.Quoted(message))))
 }
 
 // grow turns a YAML node into a value. A node that cannot be a value is reported and becomes kindBroken.
@@ -323,8 +327,8 @@ func (g *grower) leadingZero(n *node, y *yaml.Node, path string) {
 	}
 	g.add(Problem{
 		Path: path, Line: y.Line, Column: y.Column, Code: ProblemAmbiguousValue, Severity: SeverityWarning,
-		Message: fmt.Sprintf("%s is read as the number %s, because it begins with 0", y.Value, n.text), Hint: fmt.Sprintf("write %s, or %q if it is text", n.text, y.Value),
-	})
+	}.hinting(jig.Templatef("write %s, or %q if it is text", n.text, y.Value)).
+		saying("%s is read as the number %s, because it begins with 0", y.Value, n.text))
 }
 
 func keyPath(path, key string) string {

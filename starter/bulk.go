@@ -192,6 +192,7 @@ func (a *app) decideBatch(ctx context.Context, e engine, batch []jig.Pending, li
 	for i, p := range batch {
 		if at := slices.IndexFunc(result.Decisions, func(r jig.Ruled) bool { return r.Call == p.Call }); at >= 0 {
 			items[i].Ruled = result.Decisions[at]
+			items[i].Template = ""
 		}
 	}
 	return items, nil
@@ -310,8 +311,13 @@ func (a *app) single(ctx context.Context, e engine, filter jig.PendingFilter, wh
 	switch len(list) {
 	case 0:
 		if filter.SessionID != "" {
-			if _, err := e.Status(ctx, a.flags.tenant, filter.SessionID); err != nil {
+			view, err := e.Status(ctx, a.flags.tenant, filter.SessionID)
+			if err != nil {
 				return jig.Pending{}, err
+			}
+			if view.Status.Final() {
+				return jig.Pending{}, jig.Errorf(jig.CodeConflict, "session %s has ended (%s): nothing in it is waiting", filter.SessionID, view.Status).
+					WithField("session")
 			}
 		}
 		return jig.Pending{}, jig.Errorf(jig.CodeNotFound, "no call %s waits %s", where, what).WithField("call")

@@ -260,7 +260,8 @@ func (a *app) printRuled(session string, result client.DecideResult, answer jig.
 		result.Decisions = []jig.Ruled{}
 	}
 	code := exitDone
-	for _, r := range result.Decisions {
+	for i, r := range result.Decisions {
+		result.Decisions[i].Template = ""
 		if r.Outcome != jig.DecisionAccepted {
 			code = exitFailed
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 func (a *app) eventCommand() *cobra.Command {
@@ -40,13 +41,37 @@ with the same --id, however often it is sent.`,
 				if err := e.Event(cmd.Context(), a.flags.tenant, a.session(args[0]), event); err != nil {
 					return err
 				}
-				return a.done(a.session(args[0]), "event sent to")
+				if err := a.done(a.session(args[0]), "event sent to"); err != nil {
+					return err
+				}
+				a.sayAwaited(cmd.Context(), e, a.session(args[0]), event.Name)
+				return nil
 			})
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "the event's data: JSON, @file.json or @-")
 	cmd.Flags().StringVar(&id, "id", "", "your own id for the event; the session accepts only one event with it")
 	return cmd
+}
+
+// sayAwaited says which events a session waits for, if nothing in it waits for the one that was sent. It may do so later.
+func (a *app) sayAwaited(ctx context.Context, e engine, session, name string) {
+	view, err := e.Status(ctx, a.flags.tenant, session)
+	if err != nil {
+		return // the event was sent, and the rest is a courtesy
+	}
+	var awaited []string
+	for _, w := range view.Waits {
+		if w.Event == name {
+			return
+		}
+		if w.Event != "" && !slices.Contains(awaited, w.Event) {
+			awaited = append(awaited, w.Event)
+		}
+	}
+	if len(awaited) > 0 {
+		a.say("nothing waits for an event %q now; the session waits for %s", name, suggest.Or(awaited))
+	}
 }
 
 func (a *app) eventsCommand() *cobra.Command {

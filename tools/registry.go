@@ -132,11 +132,9 @@ func compile(compiler *schema.Compiler, c jig.Tool, field string, raw json.RawMe
 
 // unfit returns an error that names the tool and the field of its contract that is wrong.
 func unfit(c jig.Tool, field string, e *jig.Error) error {
-	out := *e
-	out.Code = jig.CodeInvalidInput
-	out.Message = strings.TrimSuffix("tool "+c.Name+", "+field, ", ") + ": " + e.Message
-	out.Field = field + e.Field
-	return &out
+	out := e.Reworded("%s: %s", jig.Known(strings.TrimSuffix("tool "+c.Name+", "+field, ", ")), e.Words())
+	out.Code, out.Field = jig.CodeInvalidInput, field+e.Field
+	return out
 }
 
 // Tool returns the sealed contract of a tool; false if there is no tool with that name.

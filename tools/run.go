@@ -35,10 +35,10 @@ func (t *registered) validate(input []byte) error {
 	if err == nil {
 		return nil
 	}
-	e := *jig.AsError(err)
-	e.Message = t.contract.Name + ": " + e.Message
+	e := jig.AsError(err)
+	e = e.Reworded("%s: %s", jig.Known(t.contract.Name), e.Words())
 	e.NotExecuted = true
-	return &e
+	return e
 }
 
 // Fill completes an input that fits the tool's schema. Most tools have nothing to complete; their input is returned unchanged.

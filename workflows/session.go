@@ -326,5 +326,5 @@ func failure(err error) error {
 		return err
 	}
 	e := activities.ErrorFrom(err)
-	return temporal.NewNonRetryableApplicationError(e.Message, string(e.Code), nil, e)
+	return temporal.NewNonRetryableApplicationError(e.Message, string(e.Code), nil, protocol.FailureDetails(e)...)
 }

@@ -226,12 +226,15 @@ type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Status int      `json:"status" doc:"The HTTP status"`
 	Code   jig.Code `json:"code" doc:"The error code, the same as on the command line"`
 	Detail string   `json:"detail,omitempty" doc:"What is wrong, in one sentence"`
-	Reason string   `json:"reason,omitempty" doc:"A more specific code"`
+	Reason string   `json:"reason,omitempty" doc:"A more specific code; of a decision that was refused, why"`
 	Field  string   `json:"field,omitempty" doc:"The member or parameter that is wrong"`
 	Hint   string   `json:"hint,omitempty" doc:"How to fix it"`
 	// RequestID is the id of the request, which the server's log contains.
 	RequestID string         `json:"request_id" doc:"The id of the request, as in the server's log"`
 	Errors    []ProblemPlace `json:"errors,omitempty" doc:"The invalid places of the request, at most 50"`
+	// Outcome and CallStatus are those of a decision that was refused. Its reason is a sentence.
+	Outcome    string         `json:"outcome,omitempty" doc:"Of a decision that was refused: refused"`
+	CallStatus jig.CallStatus `json:"call_status,omitempty" doc:"Of a decision that was refused: the state of the call"`
 	// Headers are the headers of the answer.
 	Headers http.Header `json:"-"`
 }
@@ -257,12 +260,15 @@ type ProblemPlace struct {
 	Message  string `json:"message" doc:"What is wrong with it"`
 }
 
-// Err returns the error that a problem describes. retryAfter is how long the client should wait before it repeats the request; 0 if unknown.
-func (p Problem) Err(retryAfter time.Duration) *jig.Error {
-	e := jig.Errorf(p.Code, "%s", cmp.Or(p.Detail, p.Title)).WithReason(p.Reason).WithField(p.Field).WithHint(p.Hint)
+// Err returns the error that a problem describes, with the values of the request that it is about. The problem is its cause. retryAfter is how long
+// the client should wait before it repeats the request; 0 if unknown.
+func (p Problem) Err(sent *Values, retryAfter time.Duration) *jig.Error {
+	e := jig.Errorf(p.Code, "%s", sent.Fill(cmp.Or(p.Detail, p.Title))).WithReason(p.Reason).WithField(p.Field).WithHint(sent.Fill(p.Hint))
 	e.RetryAfter = retryAfter
+	p.Reason = sent.Fill(p.Reason)
+	e.Cause = &p
 	for _, place := range p.Errors {
-		e.Violations = append(e.Violations, jig.Violation{Pointer: place.Location, Message: place.Message})
+		e.Violations = append(e.Violations, jig.Violation{Pointer: place.Location, Message: sent.Fill(place.Message)})
 	}
 	return e
 }

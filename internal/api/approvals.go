@@ -109,8 +109,9 @@ type DecideRequest struct {
 var Decide = Op[DecideRequest, jig.Ruled]{Operation: Operation{
 	Name: "decide", Method: http.MethodPost, Path: "/v1/approvals/{session}/decision", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
 	Summary: "Approve or deny a call",
-	Details: "The digest identifies what was decided: it must match the waiting call. A refused decision is not an error: its outcome is refused.",
-	Fails:   []int{404, 409},
+	Details: "The digest identifies what was decided: it must match the waiting call. A decision that is refused is an error with the outcome refused: 409, " +
+		"403 for somebody who is not entitled, 404 if there is no such call, or 410 after the approval has expired.",
+	Fails: []int{404, 409, 410},
 }}
 
 // DecideSeveralRequest decides about several calls.
@@ -136,7 +137,7 @@ const OutcomeFailed = "failed"
 type SeveralOutcome struct {
 	Session string `json:"session_id"`
 	jig.Ruled
-	Error *Problem `json:"error,omitempty" doc:"Why the decision could not be made, if the outcome is failed"`
+	Error *Problem `json:"error,omitempty" doc:"Why the decision was refused or could not be made, with a status of its own"`
 }
 
 // Outcomes holds the outcomes of several decisions.
@@ -149,7 +150,7 @@ var DecideSeveral = Op[DecideSeveralRequest, Outcomes]{Operation: Operation{
 	Name: "decide-several", Method: http.MethodPost, Path: "/v1/approvals:decide", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
 	Summary: "Decide about several calls, with one outcome for each",
 	Details: "The decisions are independent of each other: one that is refused, or whose session does not exist, does not affect the others. " +
-		"The outcome of an item is accepted, refused, or failed with an error.",
+		"The outcome of an item is accepted, or refused or failed with an error that has a status.",
 }}
 
 // DelegateRequest delegates a decision.
@@ -168,7 +169,7 @@ type DelegateRequest struct {
 // Delegate delegates a decision to somebody else.
 var Delegate = Op[DelegateRequest, jig.Ruled]{Operation: Operation{
 	Name: "delegate", Method: http.MethodPost, Path: "/v1/approvals/{session}/delegate", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
-	Summary: "Delegate the decision about a call to somebody else", Fails: []int{404, 409},
+	Summary: "Delegate the decision about a call to somebody else", Fails: []int{404, 409, 410},
 }}
 
 // AnswerRequest answers the question of a call.
@@ -185,7 +186,7 @@ type AnswerRequest struct {
 // Answer answers the question of a call.
 var Answer = Op[AnswerRequest, jig.Ruled]{Operation: Operation{
 	Name: "answer", Method: http.MethodPost, Path: "/v1/approvals/{session}/answer", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
-	Summary: "Answer the question of a call", Fails: []int{404, 409},
+	Summary: "Answer the question of a call", Fails: []int{404, 409, 410},
 }}
 
 // ReconcileRequest says what happened in a call.
@@ -204,5 +205,5 @@ type ReconcileRequest struct {
 // Reconcile says what happened in a call whose outcome is unknown.
 var Reconcile = Op[ReconcileRequest, jig.Ruled]{Operation: Operation{
 	Name: "reconcile", Method: http.MethodPost, Path: "/v1/approvals/{session}/reconcile", Tag: Approvals, Scope: credential.ScopeDecide, Record: RecordAudit,
-	Summary: "Say what happened in a call whose outcome is unknown", Fails: []int{404, 409},
+	Summary: "Say what happened in a call whose outcome is unknown", Fails: []int{404, 409, 410},
 }}

@@ -25,11 +25,11 @@ const (
 //
 // The error is a CONFLICT with [ReasonInputChanged] if the changed input was computed from an input that has been replaced since.
 func Decide(s State, r DecisionRequest) (Transition, error) {
-	d, why := weigh(s, r)
+	d, code, why := weigh(s, r)
 	if why != "" {
 		about := by(r.Principal, r.Evidence)
 		about["answer"] = string(r.Decision.Answer)
-		return s.refuse(r.Decision.Call, why, about, audit.By(r.Principal, r.Evidence, r.Decision.Note)), nil
+		return s.refuse(code, r.Decision.Call, why, about, audit.By(r.Principal, r.Evidence, r.Decision.Note)), nil
 	}
 	if r.Edited != nil && r.EditedFrom != s.Call.Digest {
 		return Transition{}, jig.Errorf(jig.CodeConflict, "the input of call %s was changed in the meantime", s.Call.ID).WithReason(ReasonInputChanged)
@@ -70,7 +70,7 @@ func (d decision) independent(t Transition) Transition {
 	}
 	wider, none := d.Independent(after, d.Now)
 	if none != nil {
-		return d.refuse(d.Call.ID, "afterwards "+none.Message, d.details(), d.entry(audit.AuditRefused, ""))
+		return d.refuse(jig.CodeConflict, d.Call.ID, "afterwards "+none.Message, d.details(), d.entry(audit.AuditRefused, ""))
 	}
 	t.widen(*d.Call, after, wider)
 	return t
@@ -89,30 +89,45 @@ type decision struct {
 	from string
 }
 
-// weigh turns a request into a decision, or returns why it cannot be accepted: because of its content or because of who sent it.
-func weigh(s State, r DecisionRequest) (d decision, why string) {
+// weigh turns a request into a decision, or returns why it cannot be accepted, because of its content or because of who sent it, with the code of
+// the refusal.
+func weigh(s State, r DecisionRequest) (d decision, code jig.Code, why string) {
 	if why = objection(s, r); why != "" {
-		return d, why
+		return d, s.refusedAs(r.Unentitled, r.Now), why
 	}
 	d = decision{State: s, DecisionRequest: r, asked: r.Counted(s.Open.Pending, r.Now)}
 	if r.Decision.Undo {
 		if d.asked, d.from, why = r.takenBack(d.asked); why != "" {
-			return d, why
+			return d, jig.CodeConflict, why
 		}
 	}
 	d.consent = ConsentOf(d.asked)
 	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
 	switch {
 	case why != "":
-		return d, why
+		return d, jig.CodeNotPermitted, why
 	case unmet(d.consent.Terms, r) != "":
-		return d, unmet(d.consent.Terms, r)
+		return d, jig.CodeNotPermitted, unmet(d.consent.Terms, r)
 	case r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal):
-		return d, r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
+		return d, jig.CodeConflict, r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
 	case r.Edited != nil && s.SharesKey:
-		return d, refusedShared
+		return d, jig.CodeConflict, refusedShared
 	}
-	return d, ""
+	return d, "", ""
+}
+
+// refusedAs returns the code of a refusal for other reasons than what the terms of the call say about its sender. unentitled reports that it is about
+// the sender nevertheless.
+func (s State) refusedAs(unentitled bool, now time.Time) jig.Code {
+	switch {
+	case unentitled:
+		return jig.CodeNotPermitted
+	case s.Call == nil:
+		return jig.CodeNotFound
+	case s.Call.Status == jig.CallExpired, s.Call.Status == jig.CallWaiting && s.Open != nil && expired(s.Open.Pending, now):
+		return jig.CodeExpired
+	}
+	return jig.CodeConflict
 }
 
 // objection returns why a decision cannot be accepted, regardless of who sent it, or "" when there is no such reason.
@@ -124,7 +139,7 @@ func objection(s State, r DecisionRequest) string {
 	case s.Call == nil:
 		return noCall(d.Call)
 	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:
-		return fmt.Sprintf("%q is not an answer: approve, deny or delegate", d.Answer)
+		return jig.Templatef("%q is not an answer: approve, deny or delegate", d.Answer)
 	case s.Call.Status == jig.CallUnknown:
 		return "the outcome of the call is unknown, so it waits for reconcile, not for an approval"
 	case s.Call.Status != jig.CallWaiting || s.Open == nil:
@@ -163,11 +178,14 @@ func decidedAlready(status jig.CallStatus) string {
 	return "already decided: " + words
 }
 
-func noCall(id string) string { return fmt.Sprintf("there is no call %q in this session", id) }
+func noCall(id string) string { return jig.Templatef("there is no call %q in this session", id) }
 
-// refuse returns a refusal: an event and an audit row that say why, and no other change.
-func (s State) refuse(callID, why string, about Details, entry audit.Entry) Transition {
-	ruled := jig.Ruled{Call: callID, Outcome: jig.DecisionRefused, Reason: why}
+// refuse returns a refusal: an event and an audit row that say why, and no other change. why may be a template; see [jig.Templatef].
+func (s State) refuse(code jig.Code, callID, why string, about Details, entry audit.Entry) Transition {
+	ruled := jig.Ruled{Call: callID, Outcome: jig.DecisionRefused, Code: code, Reason: jig.Text(why)}
+	if ruled.Reason != why {
+		ruled.Template, why = why, ruled.Reason
+	}
 	about["call"], about["reason"] = callID, why
 	e := Event{Type: jig.EventDecisionRefused, CallID: callID, Data: about}
 	entry.Kind, entry.SessionID, entry.Call, entry.Reason = audit.AuditRefused, s.SessionID, callID, why
@@ -184,7 +202,7 @@ func (s State) refuse(callID, why string, about Details, entry audit.Entry) Tran
 
 // Refuse returns the refusal of a signal that names no call.
 func Refuse(s State, why string, about Details) Transition {
-	return s.refuse("", why, about, audit.Entry{})
+	return s.refuse("", "", why, about, audit.Entry{})
 }
 
 // accepted returns the answer to a decision that was accepted.
@@ -241,8 +259,8 @@ func (d decision) vote() Transition {
 	}
 	votes := d.votes()
 	if votes == nil {
-		why := fmt.Sprintf("the standing approval %s does not suffice for this call: so far %s", grant, d.consent.Missing())
-		return d.refuse(d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
+		why := jig.Templatef("the standing approval %s does not suffice for this call: so far %s", grant, jig.Known(d.consent.Missing()))
+		return d.refuse(jig.CodeConflict, d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
 	}
 	d.consent.Votes = votes
 	if missing := d.consent.Missing(); missing != "" {
@@ -278,7 +296,7 @@ func (d decision) votes() []jig.Vote {
 func (d decision) voted(missing string, what Details) Transition {
 	if d.Grant != nil {
 		why := "a grant can come only with the last approval that the call needs: so far " + missing
-		return d.refuse(d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
+		return d.refuse(jig.CodeConflict, d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
 	}
 	what["missing"] = missing
 	entry := d.entry(audit.AuditVoted, jig.CallWaiting)

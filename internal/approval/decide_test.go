@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +130,42 @@ func TestDecide_Refuses(t *testing.T) {
 		}
 		requireRefused(t, decide(t, s, r), s, why)
 	}
+}
+
+// A refusal says which kind of error it is, and keeps apart what the request said.
+func TestDecide_RefusalHasACode(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		code   jig.Code
+		who    jig.Principal
+		d      jig.Decision
+		change func(*approval.State, *approval.DecisionRequest)
+	}{
+		"another digest":  {code: jig.CodeConflict, d: jig.Decision{Digest: "d0"}},
+		"a stranger":      {code: jig.CodeNotPermitted, who: eve()},
+		"a wrong token":   {code: jig.CodeNotPermitted, change: func(_ *approval.State, r *approval.DecisionRequest) { r.Refusal, r.Unentitled = "who?", true }},
+		"a bad payload":   {code: jig.CodeConflict, change: func(_ *approval.State, r *approval.DecisionRequest) { r.Refusal = "what?" }},
+		"an unknown call": {code: jig.CodeNotFound, change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call, s.Open = nil, nil }},
+		"too late":        {code: jig.CodeExpired, change: func(_ *approval.State, r *approval.DecisionRequest) { r.Now = noonOf().Add(time.Hour) }},
+		"long after":      {code: jig.CodeExpired, change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status, s.Open = jig.CallExpired, nil }},
+		"twice":           {code: jig.CodeConflict, change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status, s.Open = jig.CallSucceeded, nil }},
+		"to a stranger":   {code: jig.CodeConflict, d: jig.Decision{Answer: jig.AnswerDelegate, To: "fay"}},
+	} {
+		if row.who.ID == "" {
+			row.who = fay()
+		}
+		s, r := waiting(byFinance(1)), decides(row.who, row.d)
+		if row.change != nil {
+			row.change(&s, &r)
+		}
+		require.Equal(t, row.code, decide(t, s, r).Ruled.Code, name)
+	}
+	s := waiting(nil)
+	s.Open.Delegations = []jig.Delegation{{From: "zoe", To: "eve", Counts: []int{0}}}
+	ruled := decide(t, s, decides(fay(), jig.Decision{Answer: jig.AnswerDelegate, To: "zoe"})).Ruled
+	hidden := jig.Fill(ruled.Template, func(string, bool) string { return "…" })
+	require.Equal(t, strings.ReplaceAll(ruled.Reason, "zoe", "…"), hidden)
+	require.NotContains(t, hidden, "zoe")
 }
 
 // The event and the audit row of a refusal say who tried what.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -19,7 +20,7 @@ func (d decision) delegate() Transition {
 	entry.Subject = to
 	after, why := d.delegated()
 	if why != "" {
-		return d.refuse(d.Call.ID, why, what, entry)
+		return d.refuse(jig.CodeConflict, d.Call.ID, why, what, entry)
 	}
 	t := Transition{Ruled: d.accepted(jig.CallWaiting), Delegations: after.Delegations, Audit: []audit.Entry{entry}}
 	t.Ruled.Reason = "delegated to " + to
@@ -39,9 +40,9 @@ func (d decision) delegated() (after jig.Pending, why string) {
 	case to == d.Principal.ID:
 		return after, "nobody delegates to themselves; to take a delegation back, send `undo`"
 	case slices.Contains(d.Disabled, to):
-		return after, to + " is disabled and may not decide"
+		return after, jig.Templatef("%s is disabled and may not decide", to)
 	case d.consent.Voted(jig.Principal{ID: to}):
-		return after, to + " approved this call already"
+		return after, jig.Templatef("%s approved this call already", to)
 	}
 	after = d.asked
 	after.Delegations = append(slices.Clone(after.Delegations), jig.Delegation{
@@ -49,7 +50,7 @@ func (d decision) delegated() (after jig.Pending, why string) {
 		Key: d.Evidence.KeyID(), Counts: d.counts,
 	})
 	if _, why := ConsentOf(after).Entitled(d.person(to), d.Now); why != "" {
-		return after, why
+		return after, strings.ReplaceAll(why, to, jig.Templatef("%s", to))
 	}
 	return after, d.stranded(after)
 }

@@ -16,7 +16,7 @@ func (d decision) edit() Transition {
 	fresh, missing := d.fresh()
 	if missing != "" && d.Grant != nil {
 		why := "a grant cannot come with a change that needs another approval: " + missing
-		return d.refuse(d.Call.ID, why, d.details(), audit.By(d.Principal, d.Evidence, d.Decision.Note))
+		return d.refuse(jig.CodeConflict, d.Call.ID, why, d.details(), audit.By(d.Principal, d.Evidence, d.Decision.Note))
 	}
 	status := jig.CallReserved
 	if missing != "" {
@@ -25,7 +25,7 @@ func (d decision) edit() Transition {
 		var none *jig.Error
 		if fresh, none = d.Independent(counted, d.Now); none != nil {
 			why := "nobody else could approve the changed input: " + none.Message
-			return d.refuse(d.Call.ID, why, d.details(), audit.By(d.Principal, d.Evidence, d.Decision.Note))
+			return d.refuse(jig.CodeConflict, d.Call.ID, why, d.details(), audit.By(d.Principal, d.Evidence, d.Decision.Note))
 		}
 		status = jig.CallWaiting
 	}

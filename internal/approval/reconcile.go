@@ -14,14 +14,14 @@ import (
 // transition is a refusal. An error means that the result cannot be encoded.
 func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 	w := r.Reconciliation
-	why := reconcileObjection(s, r)
+	code, why := s.refusedAs(r.Unentitled, r.Now), reconcileObjection(s, r)
 	if why == "" {
-		why = s.mayReconcile(r)
+		code, why = jig.CodeNotPermitted, s.mayReconcile(r)
 	}
 	if why != "" {
 		about := by(r.Principal, r.Evidence)
 		about["answer"] = string(w.Outcome)
-		return s.refuse(w.Call, why, about, audit.By(r.Principal, r.Evidence, w.Note)), nil
+		return s.refuse(code, w.Call, why, about, audit.By(r.Principal, r.Evidence, w.Note)), nil
 	}
 	status := settled(w.Outcome)
 	t := Transition{Ruled: s.accepted(status), Call: &CallChange{Status: status}}
@@ -111,7 +111,7 @@ func reconcileObjection(s State, r ReconcileRequest) string {
 	case s.Call == nil:
 		return noCall(w.Call)
 	case w.Outcome != jig.OutcomeHappened && w.Outcome != jig.OutcomeNotHappened && w.Outcome != jig.OutcomeGiveUp:
-		return fmt.Sprintf("%q is not an outcome: happened, not_happened or give_up", w.Outcome)
+		return jig.Templatef("%q is not an outcome: happened, not_happened or give_up", w.Outcome)
 	case s.Call.Status != jig.CallUnknown || s.Open == nil || s.Open.Kind != jig.PendingReconcile:
 		return fmt.Sprintf("the call's outcome is not in doubt: its status is %s", s.Call.Status)
 	case len(w.Result) > 0 && !json.Valid(w.Result):

@@ -13,14 +13,14 @@ import (
 // Reply applies an answer to a question: the call succeeds with the value. The people who could approve the call may answer. If the answer
 // is not accepted, the transition is a refusal. The error is INVALID_INPUT if the value is not JSON.
 func Reply(s State, r ReplyRequest) (Transition, error) {
-	why := replyObjection(s, r)
+	code, why := s.refusedAs(r.Unentitled, r.Now), replyObjection(s, r)
 	if why == "" {
-		why = entitled(r.Counted(s.Open.Pending, r.Now), r.Principal, r.Now)
+		code, why = jig.CodeNotPermitted, entitled(r.Counted(s.Open.Pending, r.Now), r.Principal, r.Now)
 	}
 	if why != "" {
 		about := by(r.Principal, r.Evidence)
 		about["answer"] = "answer"
-		return s.refuse(r.Reply.Call, why, about, audit.By(r.Principal, r.Evidence, r.Reply.Note)), nil
+		return s.refuse(code, r.Reply.Call, why, about, audit.By(r.Principal, r.Evidence, r.Reply.Note)), nil
 	}
 	data, err := stored.Encode(struct {
 		Answer json.RawMessage `json:"answer"`

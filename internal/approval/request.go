@@ -41,9 +41,10 @@ type DecisionRequest struct {
 	// Standing is the standing approval that approves the call in place of the person's own vote, already checked for the call; nil for none.
 	Standing *Standing
 	// Refusal, when set, is recorded as decision.refused without further checks: the payload could not be read, an edit does not fit the
-	// schema, or the token does not prove the decision.
-	Refusal string
-	Now     time.Time
+	// schema, or the token does not prove the decision. It may be a template. Unentitled reports that it is about who sent the decision.
+	Refusal    string
+	Unentitled bool
+	Now        time.Time
 }
 
 // Standing is a grant that approves a waiting call, with the people who gave it as the tenant knows them now.
@@ -66,8 +67,9 @@ type ReconcileRequest struct {
 	// Reconcilers are the people who may reconcile; nil means those who could have approved the call.
 	Reconcilers *jig.Approvers
 	Voters
-	Refusal string
-	Now     time.Time
+	Refusal    string
+	Unentitled bool
+	Now        time.Time
 }
 
 // ReplyRequest is a [jig.Reply] with the values that the activity adds; see [DecisionRequest] for the fields they share. The answer has
@@ -82,8 +84,9 @@ type ReplyRequest struct {
 	// Digest is the digest of the question against which the value was validated.
 	Digest string
 	Voters
-	Refusal string
-	Now     time.Time
+	Refusal    string
+	Unentitled bool
+	Now        time.Time
 }
 
 // Applied is the result of a request about a call.

@@ -99,9 +99,8 @@ func (w *walker) text(objects []map[string]any, text string, path []string) (any
 		canonical, err = Path(text)
 	}
 	if err != nil {
-		e := jig.AsError(err)
-		e.Message = strictjson.Pointer(path...) + " " + e.Message
-		return nil, e.WithField(strictjson.Pointer(path...))
+		e, at := jig.AsError(err), strictjson.Pointer(path...)
+		return nil, e.Reworded("%s %s", jig.Known(at), e.Words()).WithField(at)
 	}
 	w.changed = w.changed || canonical != text
 	return canonical, nil

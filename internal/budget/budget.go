@@ -277,7 +277,7 @@ const reasonHeld = "budget_held"
 
 // Held returns the error of a call that waits until there is room in a budget or a person allows it.
 func Held(message string) *jig.Error {
-	e := jig.Errorf(jig.CodeUnavailable, "%s", message).WithReason(reasonHeld).
+	e := jig.Errorf(jig.CodeUnavailable, "%s", jig.Known(message)).WithReason(reasonHeld).
 		WithHint("`jig resume --session` lets the session go on once; or raise the limit and register the document again")
 	e.NotExecuted = true
 	return e

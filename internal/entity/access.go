@@ -35,7 +35,7 @@ func Permit(p jig.Principal, typeName string, action Action) error {
 	if May(p, typeName, action) {
 		return nil
 	}
-	return jig.Errorf(jig.CodeNotPermitted, "%s may not %s entities of type %q", p.ID, action, typeName).
+	return jig.Errorf(jig.CodeNotPermitted, "%s may not %s entities of type %q", jig.Known(p.ID), jig.Known(action), typeName).
 		WithHint("this requires the permission " + permission(typeName, action))
 }
 

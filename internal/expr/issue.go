@@ -47,6 +47,28 @@ func (i *IssueError) Position() (line, column int) {
 
 func (i *IssueError) Error() string { return i.Message }
 
+// Template returns the message with its values set apart.
+func (i *IssueError) Template() string { return Quoted(i.Message) }
+
+// suggestion finds what a message suggests, which is not a value.
+var suggestion = regexp.MustCompile(`[;,] did you mean '[^']*'\?$`)
+
+// Quoted returns a text of ours or of a library with what it quotes set apart. What it suggests at its end is not set apart. A quoted text may hold
+// quotes itself, so everything from the first quote to the last one is one value.
+func Quoted(text string) string {
+	rest := suggestion.FindString(text)
+	text = strings.TrimSuffix(text, rest)
+	first, last := strings.IndexAny(text, `'"`), strings.LastIndexAny(text, `'"`)
+	if first < 0 {
+		return jig.Templatef("%s%s", jig.Known(text), jig.Known(rest))
+	}
+	last = max(last, first+1)
+	if first+1 == len(text) {
+		last = len(text)
+	}
+	return jig.Templatef("%s%s%s%s", jig.Known(text[:first+1]), text[first+1:last], jig.Known(text[last:]), jig.Known(rest))
+}
+
 func (i *IssueError) Unwrap() error { return i.Cause }
 
 // widest is the maximum number of characters of a source line shown with the caret.
@@ -70,7 +92,9 @@ func (i *IssueError) jig() *jig.Error {
 	if strings.Contains(i.Source, "\n") {
 		where = fmt.Sprintf("line %d, column %d", line, column)
 	}
-	return &jig.Error{Code: jig.CodeInvalidInput, Message: jig.Cut(i.Message, longestMessage) + " (" + where + ")\n" + i.Caret(), Cause: i}
+	caret := i.Caret()
+	source, mark, _ := strings.Cut(caret, "\n")
+	return jig.Errorf(jig.CodeInvalidInput, "%s (%s)\n  %s\n%s", jig.Words(Quoted(jig.Cut(i.Message, longestMessage))), jig.Known(where), source[2:], jig.Known(mark)).CausedBy(i)
 }
 
 // longestMessage is the maximum length of a message that is shown. A message may quote the source, such as a word of 4,000 letters.
@@ -218,5 +242,5 @@ func ended(cause error) *jig.Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		code, word = jig.CodeTimeout, "took too long"
 	}
-	return &jig.Error{Code: code, Message: "the evaluation " + word, Cause: cause}
+	return jig.Errorf(code, "the evaluation %s", jig.Known(word)).CausedBy(cause)
 }

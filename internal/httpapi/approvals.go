@@ -117,7 +117,22 @@ func onlyOutcome(result protocol.DecideResult, err error) (jig.Ruled, error) {
 	if len(result.Decisions) != 1 {
 		return jig.Ruled{}, jig.Errorf(jig.CodeInternal, "a decision has %d outcomes", len(result.Decisions))
 	}
+	if only := result.Decisions[0]; only.Outcome == jig.DecisionRefused {
+		return jig.Ruled{}, refusedDecision(only)
+	}
 	return result.Decisions[0], nil
+}
+
+// refusedDecision returns the problem for a decision that was refused.
+func refusedDecision(r jig.Ruled) *problem {
+	code := cmp.Or(r.Code, jig.CodeConflict)
+	why := cmp.Or(r.Template, r.Reason)
+	if r.Code == "" { // it was not weighed: nobody has told the values in the reason apart
+		why = jig.Templatef("%s", r.Reason)
+	}
+	p := failed(statusOf(code), jig.Errorf(code, "%s", jig.Words(why)).WithField("call"))
+	p.Reason, p.Outcome, p.CallStatus = why, r.Outcome, r.Status
+	return p
 }
 
 func (a *API) delegate(ctx context.Context, in *api.DelegateRequest) (jig.Ruled, error) {
@@ -169,6 +184,10 @@ func (a *API) decideSeveral(ctx context.Context, in *api.DecideSeveralRequest) (
 			switch {
 			case i < len(result.Decisions):
 				results[at].Ruled = result.Decisions[i]
+				if r := result.Decisions[i]; r.Outcome == jig.DecisionRefused {
+					p := a.problemOf(ctx, refusedDecision(r))
+					results[at].Error, results[at].Reason, results[at].Template = p, p.Reason, ""
+				}
 			case err != nil:
 				results[at].Error = a.problemOf(ctx, err)
 			}

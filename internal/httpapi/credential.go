@@ -164,7 +164,7 @@ func (a *API) needs(ctx context.Context, scopes ...string) error {
 // lacks returns the error for a credential without the scope.
 func (c caller) lacks(scope string) *jig.Error {
 	if c.kind == identity.KindAPIKey {
-		return jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", scope).WithReason(reasonScope).
+		return jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", jig.Known(scope)).WithReason(reasonScope).
 			WithHint("use a key with this scope; `jig api-key create --scope " + scope + "` makes one")
 	}
 	var roles []string
@@ -173,7 +173,7 @@ func (c caller) lacks(scope string) *jig.Error {
 			roles = append(roles, r.Name)
 		}
 	}
-	return jig.Errorf(jig.CodeNotPermitted, "you do not have the permission %s", permissionOf(scope)).WithReason(reasonScope).
+	return jig.Errorf(jig.CodeNotPermitted, "you do not have the permission %s", jig.Known(permissionOf(scope))).WithReason(reasonScope).
 		WithHint("the roles " + strings.Join(roles, ", ") + " have it; `roles` in the tenant's document says who has them")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/protocol"
@@ -30,8 +31,9 @@ func (j *judge) Decide(_ context.Context, _, id string, list []jig.Decision) (pr
 	var result protocol.DecideResult
 	for _, d := range list {
 		ruled := jig.Ruled{Call: d.Call, Outcome: jig.DecisionAccepted}
-		if d.Digest == "stale" {
-			ruled.Outcome, ruled.Reason = jig.DecisionRefused, "the call has changed"
+		if why, ok := refusals()[d.Digest]; ok {
+			ruled = why
+			ruled.Call, ruled.Outcome = d.Call, jig.DecisionRefused
 		}
 		result.Decisions = append(result.Decisions, ruled)
 	}
@@ -46,6 +48,55 @@ func (j *judge) Reply(_ context.Context, _, _ string, reply jig.Reply) (protocol
 func (j *judge) Reconcile(_ context.Context, _, _ string, word jig.Reconciliation) (protocol.DecideResult, error) {
 	j.word = word
 	return protocol.DecideResult{Decisions: []jig.Ruled{{Call: word.Call, Outcome: jig.DecisionAccepted}}}, nil
+}
+
+// refusals returns why the judge refuses decisions with some digests.
+func refusals() map[string]jig.Ruled {
+	missing := jig.Templatef("there is no call %q in this session", "1.7")
+	return map[string]jig.Ruled{
+		"stale":    {Reason: "the call has changed", Code: jig.CodeConflict, Status: jig.CallWaiting},
+		"stranger": {Reason: "it is for finance", Code: jig.CodeNotPermitted, Status: jig.CallWaiting},
+		"late":     {Reason: "the approval has expired", Code: jig.CodeExpired, Status: jig.CallExpired},
+		"missing":  {Reason: jig.Text(missing), Template: missing, Code: jig.CodeNotFound},
+		"older":    {Reason: "nobody knows"},
+	}
+}
+
+// A decision that is refused is an error, with what the decision was told.
+func TestDecide_RefusalIsAnError(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.engine.judge = &judge{}
+	for digest, want := range map[string]struct {
+		status               int
+		code, reason, called string
+	}{
+		"stale":    {http.StatusConflict, "CONFLICT", "the call has changed", "waiting"},
+		"stranger": {http.StatusForbidden, "NOT_PERMITTED", "it is for finance", "waiting"},
+		"late":     {http.StatusGone, "EXPIRED", "the approval has expired", "expired"},
+		"missing":  {http.StatusNotFound, "NOT_FOUND", `there is no call "{call}" in this session`, ""},
+		"older":    {http.StatusConflict, "CONFLICT", "…", ""},
+	} {
+		for path, one := range map[string]string{
+			"/v1/approvals/known/decision": `{"call":"1.7","answer":"approve","digest":"` + digest + `"}`,
+			"/v1/approvals/known/delegate": `{"call":"1.7","to":"ben","digest":"` + digest + `"}`,
+		} {
+			answer, body := s.send(http.MethodPost, path, one)
+			require.Equal(t, want.status, answer.StatusCode, body)
+			var p api.Problem
+			require.NoError(t, json.Unmarshal([]byte(body), &p))
+			require.Equal(t, []string{want.code, jig.DecisionRefused, want.reason, want.reason, want.called, "call"},
+				[]string{string(p.Code), p.Outcome, p.Reason, p.Detail, string(p.CallStatus), p.Field})
+		}
+		answer, body := s.send(http.MethodPost, "/v1/approvals:decide", `{"decisions":[{"session_id":"known","call":"1.7","answer":"approve","digest":"`+digest+`"}]}`)
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+		var several api.Outcomes
+		require.NoError(t, json.Unmarshal([]byte(body), &several))
+		one := several.Results[0]
+		require.Equal(t, []any{jig.DecisionRefused, want.status, want.called}, []any{one.Outcome, one.Error.Status, string(one.Status)})
+		require.NotContains(t, one.Reason, "1.7")
+		require.NotContains(t, body, "template")
+	}
 }
 
 // Each decision of a batch has an outcome of its own, in the order of the request, whatever becomes of the others.

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/credential"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/spec"
 )
 
 var update = flag.Bool("update", false, "write testdata/openapi.json")
@@ -87,7 +89,7 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 	s.engine.start = func(o client.StartOptions) (client.Started, error) {
 		return client.Started{}, jig.Errorf(jig.CodeInvalidInput, "%q is not an agent, nor is %s; %s… neither, with %s on %s",
 			o.Agent, o.Task, jig.Cut(o.Task, 20), o.Input, strings.ReplaceAll(o.Model, "\x00", "\ufffd")).
-			WithHint("did you mean " + o.Agent + "s?")
+			WithHint(jig.Templatef("is %s what you mean?", o.Agent))
 	}
 	long := secret + strings.Repeat("x", 100)
 	for name, request := range map[string]struct{ path, body, key string }{
@@ -129,28 +131,58 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 	}
 }
 
-// Errors about a document hide its values, and keep what helps to mend it: places, keys, suggestions and the words of jig.
-func TestErrors_RepeatNoValueOfADocument(t *testing.T) {
+// Errors about a document name the places of its values, and keep what helps to mend it: positions, keys, suggestions and the words of jig.
+func TestErrors_NamePlacesInADocument(t *testing.T) {
 	t.Parallel()
-	const yaml = "kind: policy\nrules:\n  - {name: first-rule, verdict: hunter2secret, limit: 47114711}\n  - {name: second, verdit: deny}\n"
 	s := newSite(t)
-	for _, c := range []struct{ document, message, want string }{
-		{yaml, `a.yaml:3:32: rules[0].verdict: "hunter2secret" is not a verdict (use run, ask or deny)`, `a.yaml:3:32: rules[0].verdict: "…" is not a verdict (use run, ask or deny)`},
-		{yaml, `rules[0].limit: 47114711 is more than 10000`, `rules[0].limit: … is more than 10000`},
-		{yaml, `rules[1]: unknown key "verdit" (did you mean "verdict"?)`, `rules[1]: unknown key "verdit" (did you mean "verdict"?)`},
-		{yaml, `there is no rule "second" (did you mean "first-rule"?)`, `there is no rule "…" (did you mean "first-rule"?)`},
-		{strings.ReplaceAll(yaml, "hunter2secret", "hunter2secret-of-a-long-text"), `"hunter2secret-of…" is too long`, `"…" is too long`},
-		{`{"kind": "policy", "verdict": "hunter2secret"}`, `verdict: "hunter2secret" is not one; "kind" is right`, `verdict: "…" is not one; "kind" is right`},
-		{"Tidy up.", `the "Tidy" of a plain text`, `the "Tidy" of a plain text`},
+	for _, c := range []struct{ document, want string }{
+		{
+			"kind: policy\nname: one\nrules:\n  - {name: a, when: 'true', verdict: hunter2secret}\n",
+			`the document:4:38: rules[0].verdict: "{document[67:80]}" is not a verdict (use run, ask or deny)`,
+		},
+		{
+			"kind: policy\nname: one\nrules:\n  - {name: a, when: 'true', verdict: deny, verdit: hunter2}\n",
+			`the document:4:44: rules[0].verdit: unknown key "verdit" (did you mean "verdict"?)`,
+		},
+		{
+			"kind: policy\nname: one\nrules:\n  - {name: a, when: 'hunter2 == 1', verdict: deny}\n",
+			`the document:4:21: rules[0].when: undeclared reference to '{document[51:58]}' (line 1, column 1 of the expression)`,
+		},
+		{"kind: policy\nname: [hunter2, secret\n", `the document:3:1: not YAML: did not find expected '…'`},
 	} {
 		s.engine.start = func(client.StartOptions) (client.Started, error) {
-			return client.Started{}, &jig.Error{Code: jig.CodeInvalidInput, Message: c.message, Violations: []jig.Violation{{Pointer: "rules", Message: c.message}}}
+			_, problems := spec.Load(spec.Unnamed, []byte(c.document))
+			return client.Started{}, problems[:1].OrNil()
 		}
 		body, err := json.Marshal(map[string]any{"document": c.document})
 		require.NoError(t, err)
 		answer, content := s.send(http.MethodPost, "/v1/sessions", string(body))
 		p := problem(t, answer, content)
 		require.Equal(t, c.want, p.Detail)
+		require.NotContains(t, content, "hunter2")
+	}
+}
+
+// Most of what a request may contain is a value, and some is what everybody knows.
+func TestErrors_KeepWhatTheRequestDoesNotSay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for _, c := range []struct {
+		err  *jig.Error
+		want string
+	}{
+		{jig.Errorf(jig.CodeConflict, "session %s has %s", "acme.probe", jig.Known("ended")), "session acme.{id} has ended"},
+		{jig.Errorf(jig.CodeConflict, "%q is not %q", "hunter2", "probe"), `"…" is not "{id}"`},
+		{jig.Errorf(jig.CodeInvalidInput, "%d bytes are more than %d, %s", 123456, 65536, time.Minute), "{task} bytes are more than 65536, 1m0s"},
+		{jig.Errorf(jig.CodeInvalidInput, "reading: %w", jig.Errorf(jig.CodeConflict, "%s is bad", "probe").WithHint("mend it")), "reading: CONFLICT: {id} is bad; mend it"},
+		{jig.Errorf(jig.CodeInvalidInput, "reading: %w", errors.New("hunter2")), "reading: …"},
+		{jig.Errorf(jig.CodeInvalidInput, "%s", "one two\x0f three"), "…"},
+		{&jig.Error{Code: jig.CodeConflict, Message: "hunter2 is bad"}, "…"},
+		{jig.Errorf(jig.CodeConflict, "%s is %v", "writ…", jig.CallExecuting), "{agent[0:4]}… is executing"},
+	} {
+		s.engine.start = func(client.StartOptions) (client.Started, error) { return client.Started{}, c.err }
+		answer, content := s.send(http.MethodPost, "/v1/sessions", `{"agent":"writ er","id":"probe","task":"123456"}`)
+		require.Equal(t, c.want, problem(t, answer, content).Detail)
 	}
 }
 
@@ -178,7 +210,7 @@ func TestErrors_RepeatNothingOfAFilter(t *testing.T) {
 		url.QueryEscape(`[{"field":"age","value":["hunter2-text",4711]}]`), "")
 	p := problem(t, answer, body)
 	require.Equal(t, http.StatusUnprocessableEntity, p.Status)
-	require.Equal(t, `neither "…" nor … is an age, and there is no field "…" or "…"`, p.Detail)
+	require.Equal(t, `neither "{where[26:38]}" nor {where[40:44]} is an age, and there is no field "{sort[5:17]}" or "{fields[4:17]}"`, p.Detail)
 }
 
 func TestRequests_AreLimited(t *testing.T) {

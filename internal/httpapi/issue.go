@@ -67,7 +67,7 @@ func (c caller) makes(k *credential.Credential, settings tenancy.Settings) {
 func mayCreate(c caller, settings tenancy.Settings, k credential.Credential) error {
 	for _, scope := range k.Scopes {
 		if !c.allows(scope) {
-			return jig.Errorf(jig.CodeNotPermitted, "your credential does not have the scope %s, so it cannot give it to a key", scope).WithField("scopes")
+			return jig.Errorf(jig.CodeNotPermitted, "your credential does not have the scope %s, so it cannot give it to a key", jig.Known(scope)).WithField("scopes")
 		}
 	}
 	if c.kind == identity.KindAPIKey && c.expires != nil && (k.ExpiresAt == nil || k.ExpiresAt.After(*c.expires)) {

@@ -47,7 +47,7 @@ func (l *limiter) take(key string, now time.Time) time.Duration {
 
 // tooMany returns the problem for a client that must wait.
 func tooMany(what string, wait time.Duration) *problem {
-	e := jig.Errorf(jig.CodeRateLimited, "too many requests %s", what).WithReason(reasonRate).WithHint("wait for the time in the header Retry-After")
+	e := jig.Errorf(jig.CodeRateLimited, "too many requests %s", jig.Known(what)).WithReason(reasonRate).WithHint("wait for the time in the header Retry-After")
 	e.RetryAfter = wait
 	return failed(http.StatusTooManyRequests, e)
 }

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +24,7 @@ import (
 // problem is an error as a client sees it.
 type problem = api.Problem
 
-// maxPlaces bounds how many places of a request an error lists. Hiding the values of a request in each of them takes time.
+// maxPlaces bounds how many places of a request an error lists.
 const maxPlaces = 50
 
 // statusOf returns the HTTP status of an error with a code.
@@ -56,14 +59,14 @@ func statusOf(code jig.Code) int {
 // retryAfter is how long a client should wait before it repeats a request that failed with 429 or 503, unless the error says.
 const retryAfter = time.Second
 
-// failed returns the problem for an error, with a status.
+// failed returns the problem for an error, with a status. Its texts are templates until [within] puts the places of the values into them.
 func failed(status int, e *jig.Error) *problem {
 	p := &problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: e.Code, Detail: e.Message, Reason: e.Reason, Field: e.Field,
-		Hint: e.Hint, Headers: http.Header{},
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: e.Code, Detail: jig.Templatef("%s", e.Words()), Reason: e.Reason, Field: e.Field,
+		Hint: cmp.Or(e.HintTemplate, e.Hint), Headers: http.Header{},
 	}
 	for _, v := range e.Violations {
-		p.Errors = append(p.Errors, api.ProblemPlace{Location: v.Pointer, Message: v.Message})
+		p.Errors = append(p.Errors, api.ProblemPlace{Location: v.Pointer, Message: jig.Templatef("%s", v.Words())})
 	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		wait := max(e.RetryAfter, retryAfter)
@@ -72,9 +75,13 @@ func failed(status int, e *jig.Error) *problem {
 	return p
 }
 
-func invalid(message string) *jig.Error     { return jig.Errorf(jig.CodeInvalidInput, "%s", message) }
-func unavailable(message string) *jig.Error { return jig.Errorf(jig.CodeUnavailable, "%s", message) }
-func notFound() *jig.Error                  { return jig.Errorf(jig.CodeNotFound, "there is nothing at this address") }
+func invalid(format string, args ...any) *jig.Error {
+	return jig.Errorf(jig.CodeInvalidInput, format, args...)
+}
+func unavailable(message string) *jig.Error {
+	return jig.Errorf(jig.CodeUnavailable, "%s", jig.Known(message))
+}
+func notFound() *jig.Error { return jig.Errorf(jig.CodeNotFound, "there is nothing at this address") }
 
 // problemOf returns the problem for the error of an operation. It hides the message of an INTERNAL error, which only the log gets.
 func (a *API) problemOf(ctx context.Context, err error) *problem {
@@ -96,22 +103,67 @@ func (a *API) problemOf(ctx context.Context, err error) *problem {
 	return within(exchangeOf(ctx), p)
 }
 
-// within returns a copy of a problem for one request: with the request's id, and without the request's values.
+// within returns a copy of a problem for one request: with the request's id, and with the places of values in the request instead of the values.
 func within(x *exchange, p *problem) *problem {
 	c := *p
 	c.RequestID = x.id
-	places := p.Errors[:min(len(p.Errors), maxPlaces)]
-	texts := []string{p.Detail, p.Hint}
-	for _, place := range places {
-		texts = append(texts, place.Message)
-	}
-	hide := x.concealer(texts)
-	c.Detail, c.Hint = hide(p.Detail), hide(p.Hint)
-	c.Errors = make([]api.ProblemPlace, len(places))
-	for i, place := range places {
-		c.Errors[i] = api.ProblemPlace{Location: place.Location, Message: hide(place.Message)}
+	values := x.values()
+	place := func(value string, isNumber bool) string { return x.placeOf(values, value, isNumber) }
+	c.Detail = jig.Fill(p.Detail, place)
+	c.Hint, c.Reason = jig.Fill(p.Hint, place), jig.Fill(p.Reason, place)
+	c.Errors = slices.Clone(p.Errors[:min(len(p.Errors), maxPlaces)])
+	for i := range c.Errors {
+		c.Errors[i].Message = jig.Fill(c.Errors[i].Message, place)
 	}
 	return &c
+}
+
+// unknown stands for a value of an error that the request has nowhere.
+const unknown = "…"
+
+// placeOf returns where the request has a value of an error, or what stands for it. The tenant before the id of a session is that of the caller, and
+// messages cut long values.
+func (x *exchange) placeOf(values *api.Values, value string, isNumber bool) string {
+	raw, err := strconv.Unquote(`"` + value + `"`)
+	if err != nil {
+		raw = value
+	}
+	whole := strings.TrimSuffix(raw, unknown)
+	if place := values.Place(whole); place != "" {
+		return place + raw[len(whole):]
+	}
+	if id, ok := strings.CutPrefix(whole, x.caller.tenant+"."); ok && x.caller.tenant != "" {
+		if place := values.Place(id); place != "" {
+			return x.caller.tenant + "." + place + raw[len(whole):]
+		}
+	}
+	if isNumber {
+		return value
+	}
+	return unknown
+}
+
+// values returns the values of the request.
+func (x *exchange) values() *api.Values {
+	v := &api.Values{Parameters: map[string]string{}, Body: x.body.Bytes()}
+	if x.request == nil {
+		return v
+	}
+	for name, list := range x.request.URL.Query() {
+		v.Parameters[name] = list[0]
+	}
+	for _, name := range []string{headerKey, headerLastEvent} {
+		if value := x.request.Header.Get(name); value != "" {
+			v.Parameters[name] = value
+		}
+	}
+	_, pattern, _ := strings.Cut(x.request.Pattern, " ")
+	for part := range strings.SplitSeq(pattern, "/") {
+		if name := strings.Trim(part, "{}"); name != part {
+			v.Parameters[name] = x.request.PathValue(name)
+		}
+	}
+	return v
 }
 
 // refuse writes a problem outside of an operation.
@@ -137,6 +189,14 @@ var replaced sync.Once
 func replaceErrors() {
 	replaced.Do(func() {
 		huma.ValidateStrictCasing = true
+		huma.ErrorFormatter = func(format string, args ...any) string {
+			if len(args) == 1 {
+				if _, ok := args[0].(error); ok { // it repeats the value
+					return strings.TrimSuffix(format, ": %v")
+				}
+			}
+			return fmt.Sprintf(format, args...)
+		}
 		huma.NewError = func(status int, _ string, places ...error) huma.StatusError { return malformed(status, places, nil) }
 		huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, places ...error) huma.StatusError {
 			if message == "cannot read request body" { // huma takes a body that ends early for its own failure
@@ -171,6 +231,9 @@ func malformed(status int, places []error, body []byte) *problem {
 		var place huma.ErrorDetailer
 		if errors.As(err, &place) {
 			d := place.ErrorDetail()
+			if raw, ok := d.Value.(string); ok && d.Location == "body" && raw == string(body) { // the error of a decoder, which may repeat values
+				d.Message = "cannot be decoded"
+			}
 			p.Errors = append(p.Errors, api.ProblemPlace{Location: d.Location, Message: d.Message})
 		}
 	}
@@ -190,7 +253,7 @@ func unreadable(body []byte) *jig.Error {
 		return invalid("the body of the request ended early").WithHint("send as many bytes as Content-Length says")
 	}
 	e := jig.AsError(err)
-	return invalid("the body of the request is ambiguous: " + e.Message).WithHint(e.Hint).WithField("body" + strings.ReplaceAll(e.Field, "/", "."))
+	return invalid("the body of the request is ambiguous: %s", e.Words()).WithHint(e.Hint).WithField("body" + strings.ReplaceAll(e.Field, "/", "."))
 }
 
 // jsonFormat reads bodies with internal/strictjson.

@@ -103,7 +103,7 @@ func CheckName(name string) error {
 		}
 		what = "has a character that people cannot see"
 	}
-	return jig.Errorf(jig.CodeInvalidInput, "the name of the principal %s", what).WithField("principal").
+	return jig.Errorf(jig.CodeInvalidInput, "the name of the principal %s", jig.Known(what)).WithField("principal").
 		WithHint("type the name again, with plain letters, digits and punctuation")
 }
 

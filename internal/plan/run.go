@@ -218,11 +218,11 @@ type Document struct{ Name, Version string }
 
 // Located returns err as an INVALID_INPUT error that names the place in the document.
 func (d Document) Located(at string, err error) *jig.Error {
-	e := *jig.AsError(err)
+	e := jig.AsError(err)
 	at = expr.JoinPath(at, e.Field)
+	e = e.Reworded("%s, %s: %s", d.Name, jig.Known(at), e.Words())
 	e.Code, e.Field = jig.CodeInvalidInput, at
-	e.Message = d.Name + ", " + at + ": " + e.Message
-	return &e
+	return e
 }
 
 // Fault returns an INVALID_INPUT error that names the place in the document.

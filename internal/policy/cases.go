@@ -45,7 +45,7 @@ func CheckDocument(ctx context.Context, doc spec.Document, tools []jig.Tool) err
 	for _, result := range Test(ctx, rules, find) {
 		if !result.OK {
 			return jig.Errorf(jig.CodeInvalidInput, "policy %s: its case %q does not hold", doc.Name, result.Name).
-				WithHint("`jig policy test " + doc.Path + "` shows the expected verdict and the actual one")
+				WithHint(jig.Templatef("`jig policy test %s` shows the expected verdict and the actual one", doc.Path))
 		}
 	}
 	return nil

@@ -155,7 +155,7 @@ func (e *Engine) decide(ctx context.Context, of Tenant, tool jig.Tool, call jig.
 
 // read compiles a policy document that is not registered.
 func read(document string) (*Rules, error) {
-	doc, problems := spec.Load("the document", []byte(document))
+	doc, problems := spec.Load(spec.Unnamed, []byte(document))
 	if err := problems.OrNil(); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err).WithField("document").
 			WithHint("`jig validate` says what is wrong, and where")

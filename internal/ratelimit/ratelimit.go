@@ -186,7 +186,7 @@ func Decide(r Request, states []State) Verdict {
 
 // Expired returns the error of a call that has waited too long.
 func Expired(why string) *jig.Error {
-	e := jig.Errorf(jig.CodeRateLimited, "%s", why).WithReason(reason).
+	e := jig.Errorf(jig.CodeRateLimited, "%s", jig.Known(why)).WithReason(reason).
 		WithHint("call it less often, or raise the limit or its max_wait and register the document again")
 	e.NotExecuted = true
 	return e

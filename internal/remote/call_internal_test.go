@@ -170,3 +170,51 @@ func TestCall_LeavesOutWhatIsNotSet(t *testing.T) {
 	err = c.Ask(t.Context(), "jig.unknown", protocol.SessionsRequest{}, &page)
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
 }
+
+// failing returns a client of a server that answers each request with a problem.
+func failing(t *testing.T, status int, p api.Problem) *Client {
+	t.Helper()
+	text, err := json.Marshal(p)
+	require.NoError(t, err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", api.ProblemJSON)
+		w.WriteHeader(status)
+		_, _ = w.Write(text) //nolint:errcheck // the client is there
+	}))
+	t.Cleanup(server.Close)
+	return &Client{
+		base: server.URL, http: server.Client(), options: Options{Token: func(context.Context) (string, error) { return "secret", nil }},
+	}
+}
+
+// The server names the places of values in a request, and the client, which has sent them, fills them in.
+func TestCall_FillsInWhatItHasSent(t *testing.T) {
+	t.Parallel()
+	c := failing(t, http.StatusNotFound, api.Problem{
+		Code: jig.CodeNotFound, Detail: `there is no call "{call}" in session acme.{session}; {note[0:4]}… {other}`, Hint: "see {session}",
+		Errors: []api.ProblemPlace{{Location: "body.call", Message: "{call} is wrong"}},
+	})
+	in := api.ReconcileRequest{SessionPath: api.SessionPath{Session: "a/b"}}
+	in.Body.Call, in.Body.Note = `1.1"`, "this is long"
+	_, err := call(t.Context(), c, api.Reconcile, in)
+	e := jig.AsError(err)
+	require.Equal(t, `there is no call "1.1\"" in session acme.a/b; this… {other}`, e.Message)
+	require.Equal(t, []string{"see a/b", `1.1" is wrong`}, []string{e.Hint, e.Violations[0].Message})
+}
+
+// A decision that is refused is an error of the server, and for callers an outcome, as over Temporal.
+func TestReconcile_RefusalIsAnOutcome(t *testing.T) {
+	t.Parallel()
+	c := failing(t, http.StatusGone, api.Problem{
+		Code: jig.CodeExpired, Detail: "the call {call} has expired", Reason: "the call {call} has expired", Outcome: jig.DecisionRefused, CallStatus: jig.CallExpired,
+	})
+	want := []jig.Ruled{{Call: "1.1", Outcome: jig.DecisionRefused, Reason: "the call 1.1 has expired", Code: jig.CodeExpired, Status: jig.CallExpired}}
+	got, err := c.Reconcile(t.Context(), "acme", "s", jig.Reconciliation{Call: "1.1"})
+	require.NoError(t, err)
+	require.Equal(t, want, got.Decisions)
+	got, err = c.Reply(t.Context(), "acme", "s", jig.Reply{Call: "1.1", Value: json.RawMessage(`1`)})
+	require.NoError(t, err)
+	require.Equal(t, want, got.Decisions)
+	_, err = failing(t, http.StatusConflict, api.Problem{Code: jig.CodeConflict}).Reconcile(t.Context(), "acme", "s", jig.Reconciliation{Call: "1.1"})
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
+}

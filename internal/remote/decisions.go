@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/api"
@@ -107,16 +108,20 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 			Session: id, Answer: cmp.Or(d.Answer, jig.AnswerApprove), To: d.To, Undo: d.Undo,
 		}
 	}
-	outcomes, err := call(ctx, c, api.DecideSeveral, in)
-	if err != nil {
+	var outcomes api.Outcomes
+	r := requestOf(api.DecideSeveral.Describe(), in)
+	if _, err := c.do(ctx, r, &outcomes); err != nil {
 		return protocol.DecideResult{}, err
 	}
 	result := protocol.DecideResult{SessionID: jig.SessionID(tenant, id)}
-	for _, r := range outcomes.Results {
-		if r.Error != nil {
-			return result, r.Error.Err(0)
+	for _, one := range outcomes.Results {
+		if one.Error != nil && one.Outcome == api.OutcomeFailed {
+			return result, one.Error.Err(r.values(), 0)
 		}
-		result.Decisions = append(result.Decisions, r.Ruled)
+		if one.Error != nil {
+			one.Reason = r.values().Fill(one.Reason)
+		}
+		result.Decisions = append(result.Decisions, one.Ruled)
 	}
 	return result, nil
 }
@@ -147,7 +152,7 @@ func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) 
 	in := api.AnswerRequest{SessionPath: api.SessionPath{Session: id}}
 	in.Body.Call, in.Body.Value, in.Body.Note, in.Body.Token = reply.Call, value(reply.Value), reply.Note, reply.Token
 	ruled, err := call(ctx, c, api.Answer, in)
-	return only(tenant, id, ruled, err)
+	return only(tenant, id, reply.Call, ruled, err)
 }
 
 // Reconcile tells jig what happened in a call whose outcome is unknown, like [client.Client.Reconcile].
@@ -156,11 +161,15 @@ func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reco
 	b := &in.Body
 	b.Call, b.Outcome, b.Attempt, b.Result, b.Note, b.Token = word.Call, word.Outcome, word.Attempt, value(word.Result), word.Note, word.Token
 	ruled, err := call(ctx, c, api.Reconcile, in)
-	return only(tenant, id, ruled, err)
+	return only(tenant, id, word.Call, ruled, err)
 }
 
-// only returns the outcome of one decision.
-func only(tenant, id string, ruled jig.Ruled, err error) (protocol.DecideResult, error) {
+// only returns the outcome of one decision. A refusal is an error of the server, and an outcome here.
+func only(tenant, id, callID string, ruled jig.Ruled, err error) (protocol.DecideResult, error) {
+	var p *api.Problem
+	if errors.As(err, &p) && p.Outcome == jig.DecisionRefused {
+		ruled, err = jig.Ruled{Call: callID, Outcome: p.Outcome, Reason: p.Reason, Code: p.Code, Status: p.CallStatus}, nil
+	}
 	if err != nil {
 		return protocol.DecideResult{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -97,8 +98,24 @@ type request struct {
 	query        url.Values
 	body         any
 	headers      map[string]string
+	// inPath are the values in the path by the names of its parameters.
+	inPath map[string]string
 	// repeatable reports that a request may be sent again, because its repetition changes nothing.
 	repeatable bool
+}
+
+// values returns the values of the request, which errors of the server name by their places.
+func (r request) values() *api.Values {
+	v := &api.Values{Parameters: map[string]string{}}
+	for name := range r.query {
+		v.Parameters[name] = r.query.Get(name)
+	}
+	maps.Copy(v.Parameters, r.headers)
+	maps.Copy(v.Parameters, r.inPath)
+	if r.body != nil {
+		v.Body, _ = jsontext.Encode(r.body) //nolint:errcheck // it was encoded when it was sent
+	}
+	return v
 }
 
 // reply is an answer with its body.
@@ -191,7 +208,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return answer, nil
 	}
 	defer func() { _ = answer.Body.Close() }()
-	return nil, problemIn(answer)
+	return nil, problemIn(answer, r)
 }
 
 func (c *Client) unreachable(ctx context.Context, err error) error {
@@ -206,8 +223,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		WithHint("check JIG_URL, and whether `jig server` runs there")
 }
 
-// problemIn returns the error that an answer reports.
-func problemIn(answer *http.Response) error {
+// problemIn returns the error that an answer reports about a request.
+func problemIn(answer *http.Response, r request) error {
 	if answer.StatusCode < http.StatusBadRequest {
 		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, and redirects to another address", answer.Status).WithReason(ReasonNoServer).WithField("url").
 			WithHint("set JIG_URL to the server's own address")
@@ -222,7 +239,7 @@ func problemIn(answer *http.Response) error {
 	if err != nil {
 		seconds = 0
 	}
-	return p.Err(time.Duration(seconds) * time.Second)
+	return p.Err(r.values(), time.Duration(seconds)*time.Second)
 }
 
 // call calls an operation.
@@ -262,7 +279,7 @@ func newKey(name string) string { return jig.IDName(name) + "/" + rand.Text() }
 
 // requestOf returns the HTTP request of an operation, as the tags of its request say. Members with zero values are left out.
 func requestOf(o api.Operation, in any) request {
-	r := request{method: o.Method, path: o.Path, query: url.Values{}, headers: map[string]string{}}
+	r := request{method: o.Method, path: o.Path, query: url.Values{}, headers: map[string]string{}, inPath: map[string]string{}}
 	value := reflect.ValueOf(in)
 	for _, field := range reflect.VisibleFields(value.Type()) {
 		if field.Anonymous {
@@ -277,6 +294,7 @@ func requestOf(o api.Operation, in any) request {
 		}
 		if name, ok := field.Tag.Lookup("path"); ok {
 			r.path = strings.ReplaceAll(r.path, "{"+name+"}", url.PathEscape(member.String()))
+			r.inPath[name] = member.String()
 		}
 		if member.IsZero() {
 			continue

@@ -194,7 +194,7 @@ func notJSON(what string, err error) *jig.Error {
 	var s *strictjson.SyntaxError
 	if errors.As(err, &s) {
 		e.Field = s.Pointer
-		e.Violations = []jig.Violation{{Pointer: s.Pointer, Message: s.Message}}
+		e.Violations = []jig.Violation{{Pointer: s.Pointer, Message: s.Message, Template: s.Words}}
 	}
 	return e
 }

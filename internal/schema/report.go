@@ -50,9 +50,9 @@ func report(what string, root *jsonschema.ValidationError, document any) *jig.Er
 		e.Hint = cmp.Or(e.Hint, f.hint)
 		e.Violations = append(e.Violations, f.Violation)
 	}
-	e.Message = sentence(what, findings)
+	e = e.Reworded("%s", jig.Known(sentence(what, findings)))
 	if rest := len(e.Violations) - maxViolations; rest > 0 {
-		e.Violations = append(e.Violations[:maxViolations:maxViolations], jig.Violation{Message: fmt.Sprintf("and %d more", rest)})
+		e.Violations = append(e.Violations[:maxViolations:maxViolations], violation("", fmt.Sprintf("and %d more", rest)))
 	}
 	return e
 }
@@ -70,6 +70,11 @@ func sentence(what string, findings []finding) string {
 	return s
 }
 
+// violation returns a violation whose message has no value of the instance.
+func violation(at, message string) jig.Violation {
+	return jig.Violation{Pointer: at, Message: message, Template: jig.Templatef("%s", jig.Known(message))}
+}
+
 // flatten lists the leaves of the error tree. A failed choice (anyOf, oneOf) is a single finding, because none of its branches is wrong by
 // itself.
 func flatten(e *jsonschema.ValidationError, document any) []finding {
@@ -79,7 +84,7 @@ func flatten(e *jsonschema.ValidationError, document any) []finding {
 		var list []finding
 		for _, name := range k.Missing {
 			list = append(list, finding{
-				Violation: jig.Violation{Pointer: at + strictjson.Pointer(name), Message: "is required and missing"}, missing: true,
+				Violation: violation(at+strictjson.Pointer(name), "is required and missing"), missing: true,
 			})
 		}
 		return list
@@ -89,14 +94,14 @@ func flatten(e *jsonschema.ValidationError, document any) []finding {
 		return []finding{choice(e, at, document)}
 	case *kind.OneOf:
 		if len(k.Subschemas) > 0 {
-			return []finding{{Violation: jig.Violation{Pointer: at, Message: "fits more than one of the allowed forms, want exactly one"}}}
+			return []finding{{Violation: violation(at, "fits more than one of the allowed forms, want exactly one")}}
 		}
 		return []finding{choice(e, at, document)}
 	case *kind.Contains, *kind.MinContains, *kind.MaxContains, *kind.PropertyNames, *kind.Not:
-		return []finding{{Violation: jig.Violation{Pointer: at, Message: phrase(e.ErrorKind)}}}
+		return []finding{{Violation: violation(at, phrase(e.ErrorKind))}}
 	}
 	if len(e.Causes) == 0 {
-		return []finding{{Violation: jig.Violation{Pointer: at, Message: phrase(e.ErrorKind)}}}
+		return []finding{{Violation: violation(at, phrase(e.ErrorKind))}}
 	}
 	var list []finding
 	for _, cause := range e.Causes {
@@ -118,7 +123,7 @@ func unknown(e *jsonschema.ValidationError, names []string, document any) []find
 		if strings.HasPrefix(hint, "did you mean") {
 			message += ", " + hint
 		}
-		list = append(list, finding{Violation: jig.Violation{Pointer: at + strictjson.Pointer(clip(name)), Message: message}, hint: hint})
+		list = append(list, finding{Violation: violation(at+strictjson.Pointer(clip(name)), message), hint: hint})
 	}
 	return list
 }
@@ -164,7 +169,7 @@ func choice(e *jsonschema.ValidationError, at string, document any) finding {
 	case len(others) > 0:
 		message += ": " + strings.Join(others[:min(3, len(others))], "; or ")
 	}
-	return finding{Violation: jig.Violation{Pointer: at, Message: message}}
+	return finding{Violation: violation(at, message)}
 }
 
 // clip shortens a text of the schema or value for a message.

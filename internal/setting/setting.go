@@ -29,6 +29,29 @@ func (r *Reader) Err() error {
 	return jig.Errorf(jig.CodeInvalidInput, "%s", strings.Join(r.problems, "; ")).WithField(r.wrong[0])
 }
 
+// Together returns all of some errors about settings as one; nil if there are none.
+func Together(errs ...error) error {
+	var all *jig.Error
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		one := jig.AsError(err)
+		if all == nil {
+			all = one
+			continue
+		}
+		all = all.Reworded("%s; %s", all.Words(), one.Words())
+		if one.Hint != "" && one.Hint != all.Hint {
+			all = all.WithHint(strings.TrimPrefix(all.Hint+"; "+one.Hint, "; "))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return all
+}
+
 // Text returns a variable, or otherwise if it is not set.
 func (r *Reader) Text(name, otherwise string) string {
 	for _, v := range []string{r.Env[name], r.Dev[name]} {

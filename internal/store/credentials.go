@@ -84,7 +84,7 @@ func (db *DB) RevokeCredential(ctx context.Context, tenant string, c identity.Cr
 			return err
 		}
 		if valid == nil {
-			return jig.Errorf(jig.CodeNotFound, "tenant %s has no %s with this id", tenant, kind.name).WithField("id").WithHint(kind.hint)
+			return jig.Errorf(jig.CodeNotFound, "tenant %s has no %s with this id", jig.Known(tenant), jig.Known(kind.name)).WithField("id").WithHint(kind.hint)
 		}
 		if *valid {
 			t.note(credentialEvent(ctx, kind.ends, c, by))

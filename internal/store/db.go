@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"runtime"
@@ -34,6 +35,8 @@ type Options struct {
 	// Installation overrides the installation id stored in the database, so that a copy of a database gets its own. "" keeps the
 	// stored id.
 	Installation string
+	// Setting is the name of the setting that the URL comes from, for errors. Default: JIG_DATABASE_URL.
+	Setting string
 	// Observer is told what this process stores. The default is nobody.
 	Observer Observer
 	// Logger receives a line for each call that ends, and failures that cannot be returned to a caller (listening, notifying). Default:
@@ -60,11 +63,18 @@ func (o Options) withDefaults() Options {
 	if o.TextEvery <= 0 {
 		o.TextEvery = 50 * time.Millisecond
 	}
+	o.Setting = cmp.Or(o.Setting, settingURL)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
 	return o
 }
+
+// Settings that URLs come from.
+const (
+	settingURL   = "JIG_DATABASE_URL"
+	settingOwner = "JIG_DATABASE_OWNER_URL"
+)
 
 // DB is an open store. It is safe for concurrent use.
 type DB struct {
@@ -91,7 +101,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	options = options.withDefaults()
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, badURL("JIG_DATABASE_URL")
+		return nil, badURL(options.Setting)
 	}
 	list, err := loadQueries()
 	if err != nil {
@@ -106,7 +116,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, unavailable(config.ConnConfig, err)
+		return nil, unavailable(config.ConnConfig, options.Setting, err)
 	}
 	db := &DB{pool: pool, queries: list, options: options, turns: newTurns(options.MaxConns)}
 	if err := db.check(ctx); err != nil {
@@ -214,10 +224,11 @@ func (db *DB) check(ctx context.Context) error {
 	if err != nil {
 		return db.translate(err)
 	}
-	const hint = "set JIG_DATABASE_URL to a role that is neither superuser nor owner of the tables and lacks BYPASSRLS; " +
-		"JIG_DATABASE_OWNER_URL is for `jig migrate`"
+	hint := "set " + db.options.Setting + " to a role that is neither superuser nor owner of the tables and lacks BYPASSRLS; " +
+		settingOwner + " is for `jig migrate`"
 	refuse := func(what string) error {
-		return jig.Errorf(jig.CodeNotPermitted, "the database role %q %s, so tenants would not be separated", role.Name, what).WithHint(hint)
+		return jig.Errorf(jig.CodeNotPermitted, "the database role %q %s, so tenants would not be separated", role.Name, what).
+			WithField(db.options.Setting).WithHint(hint)
 	}
 	switch {
 	case role.Super:
@@ -230,7 +241,7 @@ func (db *DB) check(ctx context.Context) error {
 		return refuse("owns the tables")
 	case !role.Granted:
 		return jig.Errorf(jig.CodeNotPermitted, "the database role %q has no rights on the schema", role.Name).
-			WithHint("run `jig migrate` with JIG_DATABASE_URL set, so that it knows the role")
+			WithField(db.options.Setting).WithHint("run `jig migrate` with " + db.options.Setting + " set, so that it knows the role")
 	case role.Temporary:
 		return jig.Errorf(jig.CodeNotPermitted, "the database role %q may create temporary tables, which jig never needs", role.Name).
 			WithHint("as the owner of the database: revoke temporary on database NAME from public")

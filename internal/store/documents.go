@@ -199,7 +199,7 @@ func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string
 		return nil, err
 	}
 	if len(bodies) == 0 {
-		return nil, jig.Errorf(jig.CodeNotFound, "there is no version %q of the %s %q", jig.ShortVersion(version), kind, name).WithField("version")
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no version %q of the %s %q", jig.ShortVersion(version), jig.Known(kind), name).WithField("version")
 	}
 	return bodies[0], nil
 }
@@ -264,7 +264,7 @@ func (db *DB) noDocument(ctx context.Context, tenant, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	return jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name").WithHint(suggest.Hint(name, names, ""))
+	return jig.Errorf(jig.CodeNotFound, "there is no %s %q", jig.Known(kind), name).WithField("name").WithHint(suggest.Hint(name, names, "`jig catalog` lists what is registered"))
 }
 
 // DocumentNames lists the names of a kind that a tenant sees, sorted.

@@ -94,7 +94,7 @@ func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.En
 		case row == nil && have == nil:
 			return jig.Errorf(jig.CodeConflict, "the entity was created by another request at the same time")
 		case row == nil && have.Type != n.Type:
-			return jig.Errorf(jig.CodeConflict, "an entity of type %q was created under the same key", have.Type).WithField("key")
+			return jig.Errorf(jig.CodeConflict, "an entity of type %q was created under the same key", jig.Known(have.Type)).WithField("key")
 		case row == nil:
 			return nil
 		case version != nil && n.TypeVersion != "" && *version != n.TypeVersion:

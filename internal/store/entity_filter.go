@@ -195,7 +195,7 @@ func (q *filterQuery) condition(at string, c entity.FilterCondition) (string, er
 	null := isNull(c.Value)
 	ops := column.ops()
 	if !slices.Contains(ops, c.Op) && (!null || c.Op != entity.FilterEq && c.Op != entity.FilterNeq) {
-		return "", badFilter(at+"/op", "%s cannot be compared by %s: it is %s", column.name, c.Op, column.what()).WithHint("use " + oneOf(ops))
+		return "", badFilter(at+"/op", "%s cannot be compared by %s: it is %s", column.name, c.Op, jig.Known(column.what())).WithHint("use " + oneOf(ops))
 	}
 	wrong := func(why string) error {
 		return badFilter(at+"/value", "%s %s: %s", column.name, c.Op, why)
@@ -281,7 +281,7 @@ func (q *filterQuery) sorting(keys []entity.FilterSort) error {
 			return err
 		}
 		if column.kind == kindList || column.kind == kindObject {
-			return badFilter(at, "entities cannot be sorted by %s: it is %s", column.name, column.what())
+			return badFilter(at, "entities cannot be sorted by %s: it is %s", column.name, jig.Known(column.what()))
 		}
 		q.sort = append(q.sort, sortKey{column, key.Desc})
 	}

@@ -44,10 +44,11 @@ func Absent(err error) bool {
 
 // translate turns any error of PostgreSQL or of the connection into a [*jig.Error]. Errors of this package pass through.
 func (db *DB) translate(err error) error {
-	return translate(err, db.pool.Config().ConnConfig)
+	return translate(err, db.pool.Config().ConnConfig, db.options.Setting)
 }
 
-func translate(err error, config *pgx.ConnConfig) error {
+// setting is the name of the setting that the URL comes from.
+func translate(err error, config *pgx.ConnConfig, setting string) error {
 	var own *jig.Error
 	var pg *pgconn.PgError
 	var unreadable pgx.ScanArgError
@@ -59,13 +60,13 @@ func translate(err error, config *pgx.ConnConfig) error {
 	case errors.As(err, &pg) && !connecting(err):
 		return translateState(pg)
 	case errors.Is(err, context.Canceled):
-		return &jig.Error{Code: jig.CodeCanceled, Message: "the request was canceled", Cause: context.Canceled}
+		return jig.Errorf(jig.CodeCanceled, "the request was canceled").CausedBy(context.Canceled)
 	case errors.Is(err, context.DeadlineExceeded) && !connecting(err):
-		return &jig.Error{Code: jig.CodeTimeout, Message: "the database did not answer in time", Cause: context.DeadlineExceeded}
+		return jig.Errorf(jig.CodeTimeout, "the database did not answer in time").CausedBy(context.DeadlineExceeded)
 	case errors.Is(err, pgx.ErrNoRows):
 		return jig.Errorf(jig.CodeNotFound, "there is no such row")
 	case broken(err):
-		return unavailable(config, err)
+		return unavailable(config, setting, err)
 	case errors.As(err, &unreadable):
 		return jig.Errorf(jig.CodeInternal, "a stored value cannot be read: %w", err)
 	}
@@ -87,7 +88,7 @@ func translateState(pg *pgconn.PgError) *jig.Error {
 		code = jig.CodeUnavailable // connection, resources, shutdown
 	}
 	// The detail is left out because it quotes values.
-	return &jig.Error{Code: code, Message: "the database says " + pg.Code + ": " + pg.Message, Cause: pg}
+	return jig.Errorf(code, "the database says %s: %s", jig.Known(pg.Code), pg.Message).CausedBy(pg)
 }
 
 // connecting reports whether err arose while a connection was being made.
@@ -106,7 +107,7 @@ func broken(err error) bool {
 }
 
 // unavailable returns the error for a server that could not be used. It names the server and never shows the password.
-func unavailable(config *pgx.ConnConfig, err error) *jig.Error {
+func unavailable(config *pgx.ConnConfig, setting string, err error) *jig.Error {
 	where := config.Host
 	if !strings.HasPrefix(where, "/") {
 		where = net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
@@ -127,7 +128,7 @@ func unavailable(config *pgx.ConnConfig, err error) *jig.Error {
 	}
 	return &jig.Error{
 		Code: jig.CodeUnavailable, Message: "cannot use PostgreSQL at " + where + ", database " + config.Database + ", as " + config.User + ": " + why,
-		Hint: "check that the server runs and that JIG_DATABASE_URL is right", Cause: err,
+		Hint: "check that the server runs and that " + setting + " is right", Cause: err,
 	}
 }
 

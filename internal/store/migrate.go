@@ -72,7 +72,7 @@ func Migrate(ctx context.Context, ownerURL, appRole string) error {
 	}
 	provider, err := migrations(db)
 	if err != nil {
-		return translate(err, config)
+		return translate(err, config, settingOwner)
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return migrationError(err, config)
@@ -163,10 +163,10 @@ func migrations(db *sql.DB) (*goose.Provider, error) {
 func migrationError(err error, config *pgx.ConnConfig) error {
 	var partial *goose.PartialError
 	if errors.As(err, &partial) && partial.Failed != nil {
-		e := jig.AsError(translate(err, config))
+		e := jig.AsError(translate(err, config, settingOwner))
 		return jig.Errorf(e.Code, "migration %d failed: %s", partial.Failed.Source.Version, e.Message)
 	}
-	e := jig.AsError(translate(err, config))
+	e := jig.AsError(translate(err, config, settingOwner))
 	if e.Code == jig.CodeUnavailable {
 		return e.WithHint("check that the server runs and that JIG_DATABASE_OWNER_URL is right")
 	}

@@ -10,7 +10,6 @@ package strictjson
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -32,11 +31,18 @@ type SyntaxError struct {
 	Pointer string
 	Offset  int
 	Message string
+	// Words is the message with its values set apart.
+	Words string
 	// Hint says how to fix it; it may be empty.
 	Hint string
 }
 
 func (e *SyntaxError) Error() string { return e.Message + " at byte " + strconv.Itoa(e.Offset) }
+
+// Template returns the error's text with its values set apart.
+func (e *SyntaxError) Template() string {
+	return jig.Templatef("%s at byte %d", jig.Words(e.Words), jig.Known(e.Offset))
+}
 
 // Limits bound what [Decode] accepts.
 type Limits struct {
@@ -75,7 +81,8 @@ func Decode(text []byte, l Limits) (any, error) {
 }
 
 func (d *decoder) fail(format string, args ...any) error {
-	return &SyntaxError{Pointer: Pointer(d.path...), Offset: d.pos, Message: fmt.Sprintf(format, args...)}
+	words := jig.Templatef(format, args...)
+	return &SyntaxError{Pointer: Pointer(d.path...), Offset: d.pos, Message: jig.Text(words), Words: words}
 }
 
 func (d *decoder) failWith(hint, format string, args ...any) error {
@@ -134,7 +141,7 @@ func (d *decoder) value() (any, error) {
 
 func (d *decoder) word(word string) error {
 	if len(d.text)-d.pos < len(word) || d.text[d.pos:d.pos+len(word)] != word {
-		return d.fail("want %s", word)
+		return d.fail("want %s", jig.Known(word))
 	}
 	d.pos += len(word)
 	return nil
@@ -167,7 +174,7 @@ func (d *decoder) object() (any, error) {
 		}
 		d.path = append(d.path, key)
 		if _, twice := members[key]; twice {
-			return nil, d.failWith("give it once", "the property %q appears twice", clip(key))
+			return nil, d.failWith("give it once", "the property %q appears twice", jig.Known(clip(key)))
 		}
 		if d.next() != ':' {
 			return nil, d.fail("want a colon after the property name")

@@ -40,7 +40,7 @@ func unmarshal(text []byte, v any, skip string, known bool) error {
 		return err
 	}
 	if folded := FindFolded(value, reflect.TypeOf(v)); folded != nil {
-		return jig.Errorf(jig.CodeInvalidInput, "unknown field %q", clip(folded.Name)).WithField(folded.Pointer).
+		return jig.Errorf(jig.CodeInvalidInput, "unknown field %q", jig.Known(clip(folded.Name))).WithField(folded.Pointer).
 			WithHint("names are case-sensitive: write " + strconv.Quote(folded.Field))
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -72,9 +72,13 @@ func unfit(err error) error {
 	case errors.As(err, &wrong) && wrong.Field == "":
 		return jig.Errorf(jig.CodeInvalidInput, "it is of type %s; give a JSON object", wrong.Value)
 	case errors.As(err, &wrong):
-		return jig.Errorf(jig.CodeInvalidInput, "`%s` must not be of type %s", wrong.Field[strings.LastIndex(wrong.Field, ".")+1:], wrong.Value)
+		return jig.Errorf(jig.CodeInvalidInput, "`%s` must not be of type %s", jig.Known(wrong.Field[strings.LastIndex(wrong.Field, ".")+1:]), wrong.Value)
 	}
-	return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	message := strings.TrimPrefix(err.Error(), "json: ")
+	if strings.HasPrefix(message, "unknown field ") { // names of members are no values
+		return jig.Errorf(jig.CodeInvalidInput, "%s", jig.Known(message))
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "%s", message)
 }
 
 // FoldedName is a member of an object that encoding/json decodes into a field although their names differ in case.

@@ -149,7 +149,7 @@ func Operate(r protocol.OperateRequest, operates, manages bool) (protocol.Operat
 	case r.Action == protocol.ScheduleTrigger:
 		return protocol.OperateAnswer{Own: true}, nil
 	}
-	return protocol.OperateAnswer{}, jig.Errorf(jig.CodeNotPermitted, "schedule %s acts for somebody else, so you cannot %s it", r.Schedule, r.Action).
+	return protocol.OperateAnswer{}, jig.Errorf(jig.CodeNotPermitted, "schedule %s acts for somebody else, so you cannot %s it", r.Schedule, jig.Known(r.Action)).
 		WithReason("scope").WithHint("the permission " + PermissionOperate + " allows it; the schedule's own principal needs none")
 }
 

@@ -279,7 +279,7 @@ export interface paths {
         put?: never;
         /**
          * Approve or deny a call
-         * @description The digest identifies what was decided: it must match the waiting call. A refused decision is not an error: its outcome is refused.
+         * @description The digest identifies what was decided: it must match the waiting call. A decision that is refused is an error with the outcome refused: 409, 403 for somebody who is not entitled, 404 if there is no such call, or 410 after the approval has expired.
          */
         post: operations["decide"];
         delete?: never;
@@ -333,7 +333,7 @@ export interface paths {
         put?: never;
         /**
          * Decide about several calls, with one outcome for each
-         * @description The decisions are independent of each other: one that is refused, or whose session does not exist, does not affect the others. The outcome of an item is accepted, refused, or failed with an error.
+         * @description The decisions are independent of each other: one that is refused, or whose session does not exist, does not affect the others. The outcome of an item is accepted, or refused or failed with an error that has a status.
          */
         post: operations["decide-several"];
         delete?: never;
@@ -2790,6 +2790,8 @@ export interface components {
             title?: string;
         };
         Problem: {
+            /** @description Of a decision that was refused: the state of the call */
+            call_status?: string;
             /** @description The error code, the same as on the command line */
             code: string;
             /** @description What is wrong, in one sentence */
@@ -2800,7 +2802,9 @@ export interface components {
             field?: string;
             /** @description How to fix it */
             hint?: string;
-            /** @description A more specific code */
+            /** @description Of a decision that was refused: refused */
+            outcome?: string;
+            /** @description A more specific code; of a decision that was refused, why */
             reason?: string;
             /** @description The id of the request, as in the server's log */
             request_id: string;
@@ -2950,6 +2954,7 @@ export interface components {
         };
         Ruled: {
             call: string;
+            code?: string;
             grant?: string;
             outcome: string;
             reason?: string;
@@ -3147,7 +3152,8 @@ export interface components {
         };
         SeveralOutcome: {
             call: string;
-            /** @description Why the decision could not be made, if the outcome is failed */
+            code?: string;
+            /** @description Why the decision was refused or could not be made, with a status of its own */
             error?: components["schemas"]["Problem"];
             grant?: string;
             outcome: string;
@@ -5749,6 +5755,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Request Entity Too Large */
             413: {
                 headers: {
@@ -5895,6 +5910,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6055,6 +6079,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Request Entity Too Large */
             413: {
                 headers: {
@@ -6201,6 +6234,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -134,7 +134,7 @@ func (at *situation) choose(ctx context.Context, w charge, exhausted []budget.Ex
 
 // exhausted returns the error of a call that a budget stops.
 func (at *situation) exhausted(e budget.Exhausted) *jig.Error {
-	return jig.Errorf(jig.CodeBudgetExhausted, "%s", at.budgets.describe(e)).WithReason(jig.ReasonBudget).
+	return jig.Errorf(jig.CodeBudgetExhausted, "%s", jig.Known(at.budgets.describe(e))).WithReason(jig.ReasonBudget).
 		WithHint("raise the limit and register the document again, then send a message to continue the session")
 }
 

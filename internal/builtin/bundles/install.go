@@ -107,7 +107,7 @@ func toolsWith(tools []jig.Tool, docs []spec.Document) []jig.Tool {
 
 func problemOf(doc spec.Document, err error) spec.Problem {
 	e := jig.AsError(err)
-	return spec.Problem{Document: doc.Path, Path: e.Field, Code: spec.ProblemBadValue, Severity: spec.SeverityError, Message: e.Message, Hint: e.Hint}
+	return spec.Problem{Document: doc.Path, Path: e.Field, Code: spec.ProblemBadValue, Severity: spec.SeverityError, Message: e.Message, Words: e.Template, Hint: e.Hint, HintWords: e.HintTemplate}
 }
 
 // without returns the catalog without the given documents.

@@ -229,7 +229,7 @@ func inSchema(err error) error {
 	e.Field = "/schema" + e.Field
 	violations := make([]jig.Violation, len(e.Violations))
 	for i, v := range e.Violations {
-		violations[i] = jig.Violation{Pointer: "/schema" + v.Pointer, Message: v.Message}
+		violations[i] = jig.Violation{Pointer: "/schema" + v.Pointer, Message: v.Message, Template: v.Template}
 	}
 	e.Violations = violations
 	e.Hint = cmp.Or(e.Hint, "write a JSON Schema of draft 2020-12")

@@ -63,7 +63,7 @@ func (g Entities) TaskExtraction(ctx context.Context, inv jig.Invocation, input 
 		ids[i] = task.ID
 	}
 	if !slices.Contains(ids, in.Task) {
-		return entity.Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the type %s has no task %q", x.Type.Name, jig.Cut(in.Task, 100)).WithField("/task").
+		return entity.Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the type %s has no task %q", jig.Known(x.Type.Name), jig.Cut(in.Task, 100)).WithField("/task").
 			WithHint(cmp.Or(suggest.OrKnown(in.Task, ids), "give the id of an entity whose type has this task"))
 	}
 	x.Task, x.Input = in.Task, in.Values
@@ -108,7 +108,7 @@ func (g Entities) CheckExtractAll(ctx context.Context, inv jig.Invocation, input
 // extractable returns an error for a type without tasks, and for fields that no task fills.
 func extractable(t entity.Type, at string, fields []string) error {
 	if len(t.Tasks) == 0 {
-		return jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField(at)
+		return jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", jig.Known(t.Name)).WithField(at)
 	}
 	for i, name := range fields {
 		place := fmt.Sprintf("/fields/%d", i)

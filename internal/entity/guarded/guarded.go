@@ -106,7 +106,7 @@ func (g Entities) Complete(
 	maps.Copy(content, given)
 	for _, f := range t.Fields {
 		if _, ok := content[f.Name]; awaits && f.Required && f.Task == "" && !ok {
-			return nil, nil, jig.Errorf(jig.CodeInvalidInput, "the field %q is required", f.Name).WithField(at)
+			return nil, nil, jig.Errorf(jig.CodeInvalidInput, "the field %q is required", jig.Known(f.Name)).WithField(at)
 		}
 	}
 	raw, err = g.CheckFields(t, content, awaits, at)
@@ -138,7 +138,7 @@ func FieldAt(t entity.Type, at, name string) (entity.Field, error) {
 	for part := range strings.SplitSeq(name, ".") {
 		i := slices.IndexFunc(fields, func(f entity.Field) bool { return f.Name == part })
 		if i < 0 || part == "" {
-			return found, jig.Errorf(jig.CodeInvalidInput, "the type %s has no field %q", t.Name, name).WithField(at).
+			return found, jig.Errorf(jig.CodeInvalidInput, "the type %s has no field %q", jig.Known(t.Name), name).WithField(at).
 				WithHint(toolname.EntitiesListTypes + " with the type shows its fields")
 		}
 		if found, fields = fields[i], nil; found.Type == entity.FieldObject {

@@ -80,7 +80,7 @@ func withLink(fields []entity.Field, name string, ids []string, at string, conte
 		}
 		return true, encodeTo(content, top, inner)
 	case dotted || fields[i].Type != entity.FieldRelation:
-		return true, jig.Errorf(jig.CodeInvalidInput, "%q is a field of type %s, not a relation", top, fields[i].Type).WithField(at).
+		return true, jig.Errorf(jig.CodeInvalidInput, "%q is a field of type %s, not a relation", top, jig.Known(fields[i].Type)).WithField(at).
 			WithHint("set it among the fields, or give the relation another name")
 	}
 	if _, set := content[top]; set || len(ids) == 0 {
@@ -133,7 +133,7 @@ func (g Entities) unreadable(
 	for _, name := range slices.Sorted(maps.Keys(found.ends)) {
 		for _, id := range found.ends[name] {
 			if want := found.target[name]; want != "" && kinds[id] != want {
-				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, but %q has type %s", name, want, id, kinds[id]).
+				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, but %q has type %s", name, jig.Known(want), id, jig.Known(kinds[id])).
 					WithField(at + "." + name).WithHint("give the id of a " + want)
 			}
 		}
@@ -165,7 +165,7 @@ func (g Entities) Relations(
 			case !ok:
 				return nil, NotFound(field, id)
 			case found.target[name] != "" && kind != found.target[name]:
-				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, but %q has type %s", name, found.target[name], id, kind).
+				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, but %q has type %s", name, jig.Known(found.target[name]), id, jig.Known(kind)).
 					WithField(field).WithHint("give the id of a " + found.target[name])
 			}
 		}

@@ -5,7 +5,6 @@ package retype
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/jig-run/jig"
@@ -63,10 +62,7 @@ func (c Checker) Check(ctx context.Context, tenant, field string, latest []entit
 	}
 	for _, name := range gone {
 		if n := counts[name]; n > 0 {
-			found = append(found, jig.Violation{
-				Pointer: "/" + name,
-				Message: fmt.Sprintf("the type %s is missing, but %d entities have it: keep the type, or delete them first", name, n),
-			})
+			found = append(found, violation("/"+name, "the type %s is missing, but %d entities have it: keep the type, or delete them first", jig.Known(name), jig.Known(n)))
 		}
 		basis = append(basis, bundle.TypeBasis{Type: name})
 	}
@@ -78,13 +74,16 @@ func breaking(old, latest entity.Type) []jig.Violation {
 	var found []jig.Violation
 	for _, change := range spec.CompareTypes(old, latest) {
 		if change.Breaks {
-			found = append(found, jig.Violation{
-				Pointer: "/" + latest.Name + "/" + change.Field,
-				Message: fmt.Sprintf("%s.%s: %s: keep it as it was and add a new field, or make a new type", latest.Name, change.Field, change.Change),
-			})
+			found = append(found, violation("/"+latest.Name+"/"+change.Field, "%s.%s: %s: keep it as it was and add a new field, or make a new type",
+				latest.Name, change.Field, change.Change))
 		}
 	}
 	return found
+}
+
+func violation(at, format string, args ...any) jig.Violation {
+	message := jig.Templatef(format, args...)
+	return jig.Violation{Pointer: at, Message: jig.Text(message), Template: message}
 }
 
 // added returns the defaults of required fields that the new version adds.
@@ -111,7 +110,7 @@ func refusal(field string, found []jig.Violation) error {
 		WithHint("keep the fields and add new ones, make a new type, or change and delete the entities first; types without entities may change freely")
 	e.Violations = found
 	for _, v := range found {
-		e.Message += "; " + v.Message
+		e = e.Reworded("%s; %s", e.Words(), v.Words())
 	}
 	return e
 }

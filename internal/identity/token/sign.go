@@ -116,7 +116,7 @@ func Sign(claim identity.Claim, key Signer, now time.Time, lifetime time.Duratio
 
 func signable(claim identity.Claim, key Signer, lifetime time.Duration) error {
 	refuse := func(field, message, hint string) error {
-		return jig.Errorf(jig.CodeInvalidInput, "%s", message).WithField(field).WithHint(hint)
+		return jig.Errorf(jig.CodeInvalidInput, "%s", jig.Known(message)).WithField(field).WithHint(hint)
 	}
 	switch {
 	case key.id == "" || key.private == nil && key.secret == nil:
@@ -211,7 +211,7 @@ func KeyID(principal string, public []byte) string {
 func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
 	const hint = "make one with `jig key new`, or with `openssl genpkey -algorithm ed25519`"
 	refuse := func(message string) (Signer, error) {
-		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "%s", message).WithField("key").WithHint(hint)
+		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "%s", jig.Known(message)).WithField("key").WithHint(hint)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {

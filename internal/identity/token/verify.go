@@ -169,7 +169,7 @@ func explain(err error) error {
 }
 
 func refusal(message, hint string) *jig.Error {
-	return jig.Errorf(jig.CodeNotPermitted, "%s", message).WithField("token").WithHint(hint)
+	return jig.Errorf(jig.CodeNotPermitted, "%s", jig.Known(message)).WithField("token").WithHint(hint)
 }
 
 // VerifyDecision verifies the token of a decision.

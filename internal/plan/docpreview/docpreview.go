@@ -127,8 +127,8 @@ func render(ctx context.Context, d *expr.Document, vars map[string]any, at strin
 
 // fault returns an error with the place in the document at which it happened.
 func fault(code jig.Code, at string, err error) error {
-	e := *jig.AsError(err)
+	e := jig.AsError(err)
+	e = e.Reworded("preview.%s: %s", jig.Known(at), e.Words())
 	e.Code, e.Field = code, "preview."+at
-	e.Message = "preview." + at + ": " + e.Message
-	return &e
+	return e
 }

@@ -368,13 +368,13 @@ func (c *compiler) depends(t *task) error {
 			return c.plan.Fault("tasks."+t.ID, "it reads tasks.%s, but there is no such task", id)
 		}
 		if !t.ancestors.has(n) {
-			return c.plan.Fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint("add " + id + " to depends_on")
+			return c.plan.Fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint(jig.Templatef("add %s to depends_on", id))
 		}
 	}
 	for _, name := range t.reads.all.content.list {
 		if n, ok := c.plan.filler[name]; ok && !t.ancestors.has(n) {
 			return c.plan.Fault(t.at("depends_on"), "it reads entity.content.%s and does not depend on the task that fills it", name).
-				WithHint("add " + c.plan.tasks[n].ID + " to depends_on")
+				WithHint(jig.Templatef("add %s to depends_on", c.plan.tasks[n].ID))
 		}
 	}
 	return nil

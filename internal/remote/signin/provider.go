@@ -138,7 +138,7 @@ func (p *Provider) describe(ctx context.Context, tenant string) (api.ProtectedRe
 	case err == nil && answer.StatusCode == http.StatusOK && len(found.AuthorizationServers) > 0 && found.CommandLine.ClientID != "":
 		return found, nil
 	case err == nil && refused.Code != "":
-		return found, refused.Err(0)
+		return found, refused.Err(&api.Values{}, 0)
 	}
 	return api.ProtectedResource{}, jig.Errorf(jig.CodeUnavailable, "the server at %s answered %s, but not as a jig server does", p.server, answer.Status).
 		WithHint("is JIG_URL the address of a jig server?")

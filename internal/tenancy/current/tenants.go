@@ -237,6 +237,6 @@ func Check(tenant string, doc spec.Document) error {
 	if doc.Tenant() == nil || doc.Tenant().Name == tenant {
 		return nil
 	}
-	return jig.Errorf(jig.CodeInvalidInput, "%s is the document of tenant %s, and this is tenant %s", doc.Path, doc.Tenant().Name, tenant).
-		WithField("name").WithHint("write name: " + tenant + ", or register it with --tenant " + doc.Tenant().Name)
+	return jig.Errorf(jig.CodeInvalidInput, "%s is the document of tenant %s, and this is tenant %s", doc.Path, doc.Tenant().Name, jig.Known(tenant)).
+		WithField("name").WithHint(jig.Templatef("write name: %s, or register it with --tenant %s", jig.Known(tenant), doc.Tenant().Name))
 }
