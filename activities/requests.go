@@ -28,6 +28,8 @@ func Answers(a *Activities) []protocol.Answer {
 		protocol.ReadInstallation.AnsweredBy(a.Installation),
 		protocol.ReadPauses.AnsweredBy(a.ListPauses),
 		protocol.ReadAudit.AnsweredBy(a.ReadAudit),
+		protocol.ReadCall.AnsweredBy(a.Show), // it reads the audit, which the server's role may not
+		protocol.ReadDecisions.AnsweredBy(a.ListDecisions),
 		protocol.ReadEntity.AnsweredBy(a.Entity),
 		protocol.ReadBacktest.AnsweredBy(a.Backtest),
 		protocol.ReadPolicies.AnsweredBy(a.ListPolicies),
@@ -56,9 +58,7 @@ func StoreAnswers(a *Activities) []protocol.Answer {
 		protocol.ReadRecord.AnsweredBy(a.Record),
 		protocol.ReadDocuments.AnsweredBy(a.ListDocuments),
 		protocol.ReadArtifact.AnsweredBy(a.FetchArtifact),
-		protocol.ReadCall.AnsweredBy(a.Show),
 		protocol.ReadPending.AnsweredBy(a.ListPending),
-		protocol.ReadDecisions.AnsweredBy(a.ListDecisions),
 	)
 }
 

@@ -12,6 +12,18 @@ import (
 	"github.com/jig-run/jig/internal/identity/credential"
 )
 
+// The server's role cannot read the audit, so workers answer what needs it.
+func TestReads_OfDecisionsNeedNoRightsOfTheServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.waiting(t, "acme")
+	key := r.key(t, "acme", 0, credential.DefaultScopes()...).Name
+	for _, path := range []string{"/v1/approvals/" + id + "?call=1.1", "/v1/approvals?decided=true"} {
+		status, body := r.does(t, key, http.MethodGet, path, "")
+		require.Equal(t, http.StatusOK, status, "%s: %s", path, body)
+	}
+}
+
 func TestStarts_AreLimitedByTenant(t *testing.T) {
 	t.Parallel()
 	read, err := ReadSettings(client.SettingsRequest{Environ: []string{EnvRateStarts + "=1"}})
