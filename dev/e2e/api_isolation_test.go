@@ -27,7 +27,7 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 			"prompt":      "name: " + name + ".ask\nmodel: openai/x\nprompt: How?\n",
 			"task":        "name: " + name + ".count\ntask: count\nentity: ${input.id}\n",
 			"skill.json":  `{"kind": "skill", "name": "` + name + `", "description": "Does nothing.", "instructions": "Do nothing."}`,
-			"policy":      "name: free\nrules: [{name: all, when: \"" + free + "\", verdict: run}]\n",
+			"policy":      "name: " + name + "-free\nrules: [{name: all, when: \"" + free + "\", verdict: run}]\n",
 			"tenant":      "name: " + tenant + "\npeople: [{id: ana, permissions: ['*']}]\n",
 			"budget":      "name: " + name + "\ncurrency: EUR\nlimits: [{name: all, level: tenant, tokens: 1000000}]\n",
 			"rate_limit":  "name: " + name + "\nlimits: [{name: all, tools: [todo.write], concurrency: 100}]\n",
@@ -76,10 +76,12 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 	require.Greater(t, report.Requests, 20*report.Operations)
 	kinds := []string{"session", "tool", "entity", "version"}
 	for _, kind := range spec.Kinds() {
-		kinds = append(kinds, kind.Stored())
+		if !kind.IsManifest() {
+			kinds = append(kinds, kind.Stored())
+		}
 	}
 	for _, kind := range slices.Compact(kinds) {
-		require.NotContains(t, strings.Join(report.NotTested, "; "), kind+" ")
+		require.NotContains(t, report.NotTested, "the owner has no "+kind+" that the other tenant lacks")
 	}
 	require.NotContains(t, strings.Join(report.NotTested, "; "), "key:", "it makes the keys that it needs")
 
