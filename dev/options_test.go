@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -31,7 +30,7 @@ func TestHelp_NamesTheProgram(t *testing.T) {
 	for _, cmd := range append(root.Commands(), root) {
 		require.Regexp(t, "^jig-dev\\b", cmd.CommandPath())
 		for line := range strings.Lines(cmd.Example) {
-			require.Regexp(t, regexp.MustCompile(`^  (\w+=\S+ )*jig-dev\b`), line)
+			require.Regexp(t, `^  (\w+=\S+ )*jig-dev\b`, line)
 		}
 	}
 	require.Equal(t, "(devel)", root.Version, "only a release has a version")
