@@ -164,7 +164,7 @@ func (m *pageRunner) run(commands, id string, code int) {
 // shows checks that the commands before this block printed every line that the page shows.
 func (m *pageRunner) shows(f codeBlock) {
 	m.t.Helper()
-	heard := regexp.MustCompile(`(ses|grt)_[a-z0-9]+`).ReplaceAllString(m.last.out+m.last.err, "${1}_…")
+	heard := regexp.MustCompile(`(ses|grt)_[a-z0-9-]+`).ReplaceAllString(m.last.out+m.last.err, "${1}_…")
 	if m.key != "" {
 		heard = strings.NewReplacer(m.key, pageKey, m.public, pagePublic).Replace(heard)
 	}

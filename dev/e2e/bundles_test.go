@@ -138,7 +138,7 @@ type otherTenant struct {
 }
 
 // varies matches the parts that may differ between two answers to the same question: ids, times and durations.
-var varies = regexp.MustCompile(`(ses|art|ent)_[a-z0-9]{20,}|\d{4}-\d\d-\d\d[ T][\d:.]+Z?|[\d.]+ ?m?s\b`)
+var varies = regexp.MustCompile(`(ses|art|ent)_[a-z0-9-]{20,}|\d{4}-\d\d-\d\d[ T][\d:.]+Z?|[\d.]+ ?m?s\b`)
 
 // asks runs a command in which each %s is a name, once with a name that another tenant has and once with one that does not exist. The
 // answers must be the same.

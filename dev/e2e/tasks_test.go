@@ -241,7 +241,7 @@ func TestEntitiesPage_SingleTask(t *testing.T) {
 		said := d.command("bash", "-c", strings.ReplaceAll(command, "ent_...", entity))
 		require.Zero(t, said.code, "%s%s%s", command, said.out, said.err)
 		outputs[strings.Join(strings.Fields(command)[1:3], " ")] = said.out
-		if found := regexp.MustCompile(`ent_[a-z0-9]+`).FindString(said.out); entity == "" {
+		if found := regexp.MustCompile(`ent_[a-z0-9-]+`).FindString(said.out); entity == "" {
 			entity = found
 		}
 	}

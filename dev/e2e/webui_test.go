@@ -97,7 +97,7 @@ func TestWebUI_NamesCallsCompositionsAndChildren(t *testing.T) {
 	d.waiting(id)
 	static, memo := d.summaries(id, "")
 	require.Equal(t, static, memo)
-	require.True(t, strings.HasPrefix(memo, `probe.yaml: {"name":"w",`), memo)
+	require.True(t, strings.HasPrefix(memo, "probe.yaml: name=w, "), memo)
 	require.Contains(t, d.page(id, "").GetCurrentDetails(), "**input_required** (waits for a person), a call without an agent\n\nTask:\n\n```text\nprobe.yaml\n")
 
 	frame := workflows.FrameWorkflowID(id, "1.1")
@@ -117,8 +117,8 @@ func TestWebUI_NamesCallsCompositionsAndChildren(t *testing.T) {
 	child := jig.ChildSessionID(parent, "1.1")
 	static, memo = d.summaries(child, "")
 	require.Equal(t, static, memo)
-	require.True(t, strings.HasPrefix(memo, last+`: {"name":"w",`), memo)
-	require.Contains(t, d.page(child, "").GetCurrentDetails(), "Task: `{\"name\":\"w\",")
+	require.True(t, strings.HasPrefix(memo, last+": name=w, "), memo)
+	require.Contains(t, d.page(child, "").GetCurrentDetails(), "Task: `name=w, ")
 	d.signal(child, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	d.finish(parent)
 }
