@@ -381,7 +381,7 @@ func TestPublicTypes_StayFew(t *testing.T) {
 			return true
 		})
 	}
-	require.LessOrEqual(t, len(root), 62, "%v", root)
+	require.LessOrEqual(t, len(root), 60, "%v", root)
 	require.LessOrEqual(t, len(all), 200, "%v", all)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/api"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -95,6 +96,11 @@ func (s members) approves(who, session string, more map[string]any) (r jig.Ruled
 		decision[name] = value
 	}
 	status, body := s.posts(who, "/v1/approvals/"+session+"/decision", decision)
+	if status == http.StatusForbidden || status == http.StatusConflict {
+		var refused api.Problem
+		require.NoError(s.t, json.Unmarshal([]byte(body), &refused), body)
+		return jig.Ruled{Call: asked.Call, Outcome: refused.Outcome, Reason: refused.Reason, Status: refused.CallStatus}
+	}
 	require.Equal(s.t, http.StatusOK, status, body)
 	require.NoError(s.t, json.Unmarshal([]byte(body), &r), body)
 	return r

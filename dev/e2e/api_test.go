@@ -240,7 +240,7 @@ func TestAPI_StreamResumesOnAnotherServer(t *testing.T) {
 	after := b.follow(started.SessionID, seen)
 	asked := b.waits(started.SessionID)
 	stale, body := b.send(http.MethodPost, "/v1/approvals/"+started.SessionID+"/decision", map[string]any{"call": asked.Call, "answer": "approve", "digest": "stale"})
-	require.Equal(t, http.StatusOK, stale.StatusCode, string(body))
+	require.Equal(t, http.StatusConflict, stale.StatusCode, string(body))
 	require.Contains(t, string(body), `"outcome":"refused"`)
 	shown := get[protocol.ShownCall](b, "/v1/approvals/"+started.SessionID+"?call="+asked.Call)
 	require.Contains(t, string(shown.Input), "hello")

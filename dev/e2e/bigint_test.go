@@ -44,7 +44,7 @@ func TestBigInteger_KeepsItsDigits(t *testing.T) {
 	d.put("answer.yaml", bigAnswer)
 
 	started := d.jig("run", "order.yaml", "--no-wait")
-	id := regexp.MustCompile(`ses_\w+`).FindString(started.out + started.err)
+	id := regexp.MustCompile(`ses_[\w-]+`).FindString(started.out + started.err)
 	require.NotEmpty(t, id, "%+v", started)
 	require.Zero(t, d.jig("event", id, "paid", "--data", `{"order":`+order+`}`).code)
 	asked := d.allow(id, "1.1/note")

@@ -43,7 +43,7 @@ func TestConsultingPage_Works(t *testing.T) {
 	steps, ran := c.steps(), 0
 	for _, f := range codeBlocks(t, consultingPage) {
 		if f.language == "text" {
-			heard := regexp.MustCompile(`ent_\w+`).ReplaceAllString(c.last.out+c.last.err, "ent_…")
+			heard := regexp.MustCompile(`ent_[\w-]+`).ReplaceAllString(c.last.out+c.last.err, "ent_…")
 			require.Contains(t, strings.Split(heard, "\n"), strings.TrimSpace(f.body), "the page shows a line that the commands did not print")
 			continue
 		}
@@ -69,18 +69,18 @@ func TestConsultingPage_Works(t *testing.T) {
 func (c *consultingPageRunner) steps() []consultingStep {
 	return []consultingStep{
 		{"consulting.loadSample", nil, 0, func() {
-			found := regexp.MustCompile(`"sample-harbour": "(ent_\w+)"`).FindStringSubmatch(c.last.out)
+			found := regexp.MustCompile(`"sample-harbour": "(ent_[\w-]+)"`).FindStringSubmatch(c.last.out)
 			require.NotNil(c.t, found, c.last.out)
 			c.engagement, c.entity = found[1], found[1]
 		}},
 		{"generateExecutiveSummary", nil, 0, func() {
-			c.session = c.first(`"session_id": "(ses_\w+)"`)
-			c.summary = c.first(`"entity_id": "(ent_\w+)"`)
+			c.session = c.first(`"session_id": "(ses_[\w-]+)"`)
+			c.summary = c.first(`"entity_id": "(ent_[\w-]+)"`)
 			c.entity = c.summary
 		}},
 		{"jig watch", nil, 0, func() { c.says("narrative", "citations")("") }},
 		{"field=narrative", nil, 0, func() { c.says("Harbour Mutual: 2 of 3 pilots", "source_entity_ids")("") }},
-		{"publishExecutiveSummary", nil, 3, func() { c.session = c.first(`(ses_\w+)`); c.waits(c.session) }},
+		{"publishExecutiveSummary", nil, 3, func() { c.session = c.first(`(ses_[\w-]+)`); c.waits(c.session) }},
 		{"jig approve", nil, 0, func() {
 			c.ends(jig.CallSucceeded)(c.session)
 			require.Contains(c.t, c.wrote("summaries", "harbour.md"), "## Claims")
@@ -89,7 +89,7 @@ func (c *consultingPageRunner) steps() []consultingStep {
 		{"mode=refresh", func() { c.entity = c.summary }, 0, func() {
 			require.Contains(c.t, string(c.field("narrative")), "A portal for brokers: calls per week improved by 32.2%")
 		}},
-		{"recordEngagement", nil, 0, func() { c.entity = c.first(`"entity_id": "(ent_\w+)"`) }},
+		{"recordEngagement", nil, 0, func() { c.entity = c.first(`"entity_id": "(ent_[\w-]+)"`) }},
 		{"generateExecutiveSummary", nil, 1, nil},
 	}
 }

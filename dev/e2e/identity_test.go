@@ -107,8 +107,9 @@ func TestIdentity_AccessTokens(t *testing.T) {
 	ben.is("decide", "read")
 	decision := map[string]any{"call": asked.Call, "answer": "approve", "digest": asked.Digest}
 	own, body := ana.send(http.MethodPost, "/v1/approvals/s1/decision", decision)
-	require.Equal(t, http.StatusOK, own.StatusCode, string(body))
-	require.Contains(t, string(body), `"outcome":"refused","reason":"ana asked for this call and may not decide it"`)
+	require.Equal(t, http.StatusForbidden, own.StatusCode, string(body))
+	require.Contains(t, string(body), `"reason":"ana asked for this call and may not decide it"`)
+	require.Contains(t, string(body), `"outcome":"refused"`)
 	other, body := ben.send(http.MethodPost, "/v1/approvals/s1/decision", decision)
 	require.Equal(t, http.StatusOK, other.StatusCode, string(body))
 	var ruled jig.Ruled

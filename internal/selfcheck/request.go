@@ -35,6 +35,8 @@ type answer struct {
 	status  int
 	headers http.Header
 	body    []byte
+	// suggested reports that a hint was left out of the body, see withoutSuggestions.
+	suggested bool
 }
 
 // fresh matches what is different in each answer: the ids of requests, of sessions that a request starts without naming them and of new embed
@@ -155,7 +157,7 @@ func (r *run) once(ctx context.Context, method, path string, body []byte, header
 	if err != nil {
 		return answer{}, jig.Errorf(jig.CodeUnavailable, "the server's answer ended early: %w", err)
 	}
-	return answer{got.StatusCode, got.Header, content}, nil
+	return answer{got.StatusCode, got.Header, content, false}, nil
 }
 
 // settled waits a moment for unfinished sessions. It returns true if it cannot wait any longer.

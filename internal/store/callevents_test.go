@@ -69,7 +69,7 @@ func TestCallEvents_ShowInputAndResult(t *testing.T) {
 			})
 			row.run(t, w, c)
 			begun, ended := w.last(t, jig.EventToolStarted), w.last(t, jig.EventToolCompleted)
-			require.Contains(t, begun["title"], "path:a,text:xxx")
+			require.Contains(t, begun["title"], "path=a, text=xxx")
 			shown, err := json.Marshal(begun["input"])
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(shown), 512)

@@ -195,7 +195,7 @@ func TestDelegate_LetsAnotherPersonDecide(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.Delegations, 2)
 	require.Equal(t, jig.CallReserved, w.says(t, jig.Principal{ID: "zoe"}, jig.Decision{}).Status)
-	require.Equal(t, map[string]any{"by": "eve", "to": "zoe"}, w.last(t, jig.EventApprovalDelegated))
+	require.Equal(t, map[string]any{"by": "eve", "to": "zoe", "key": "k-eve"}, w.last(t, jig.EventApprovalDelegated))
 	require.Equal(t, []string{"delegated fay", "delegated eve", "approved zoe"}, without(w.audit(t), "refused"))
 }
 

@@ -88,7 +88,7 @@ func TestKit_AddsTheConfirmationFlag(t *testing.T) {
 	}
 	kit := tooltest.New(t, tools.New(jig.Tool{Name: "cms.deletePage", Description: "Deletes a page.", Confirm: true},
 		func(_ context.Context, _ jig.Invocation, in in) (out, error) { return out{in.Title + in.ID}, nil }, tools.Fill(title)))
-	var asked jig.Confirmation
+	var asked confirmation
 	kit.Succeed("cms.deletePage", in{ID: "p1"}, &asked)
 	require.True(t, asked.RequiresConfirmation)
 	filled, err := kit.Registry.Fill(t.Context(), "cms.deletePage", []byte(`{"id": "p1", "confirmed": true}`), kit.Invocation)
@@ -115,7 +115,7 @@ func TestKit_HonorsTheConfirmationFlag(t *testing.T) {
 	deleted := 0
 	kit := tooltest.New(t, tools.New(jig.Tool{Name: "cms.deletePage", Description: "Deletes a page. For good.", Confirm: true},
 		func(_ context.Context, _ jig.Invocation, in in) (out, error) { deleted++; return out{in.ID}, nil }))
-	var asked jig.Confirmation
+	var asked confirmation
 	kit.Succeed("cms.deletePage", in{ID: "p1"}, &asked)
 	require.True(t, asked.RequiresConfirmation)
 	require.Contains(t, asked.Message, "Deletes a page.")
@@ -125,4 +125,10 @@ func TestKit_HonorsTheConfirmationFlag(t *testing.T) {
 	kit.Succeed("cms.deletePage", in{ID: "p1", Confirmed: true}, &done)
 	require.Equal(t, out{"p1"}, done)
 	require.Equal(t, 1, deleted)
+}
+
+// confirmation is the data of a call that must be confirmed first.
+type confirmation struct {
+	RequiresConfirmation bool   `json:"requiresConfirmation"` //nolint:tagliatelle // the name that models know from other tools
+	Message              string `json:"message"`
 }

@@ -68,7 +68,7 @@ func TestStatusOf_FollowsTheCallAndTheTasks(t *testing.T) {
 		call  jig.CallStatus
 		tasks map[string]jig.TaskState
 		ended bool
-		want  jig.ExtractionStatus
+		want  string
 	}{
 		"never":                    {"", tasks("pending"), false, jig.ExtractionNone},
 		"earlier":                  {"", tasks("completed"), true, jig.ExtractionCompleted},

@@ -191,7 +191,7 @@ func Standing(kind entity.Type, state json.RawMessage, ended map[string]json.Raw
 
 // StatusOf returns the status of an entity's latest extraction. call is the status of the call that runs it, or empty if there is no such
 // call; ended reports whether a task of the entity has ever ended.
-func StatusOf(call jig.CallStatus, tasks map[string]jig.TaskState, ended bool) jig.ExtractionStatus {
+func StatusOf(call jig.CallStatus, tasks map[string]jig.TaskState, ended bool) string {
 	switch {
 	case call == "" && !ended:
 		return jig.ExtractionNone
