@@ -53,7 +53,12 @@ func (c *composition) undoable(ctx context.Context) ([]undoing.Item, error) {
 				WithHint("`jig status " + session + "` lists the calls")
 		}
 	}
-	return u.items, c.Store.Repeats(ctx, u.tenant, c.root.SessionID, session)
+	for _, other := range u.sessions {
+		if err := c.Store.Repeats(ctx, u.tenant, c.root.SessionID, other); err != nil {
+			return nil, err
+		}
+	}
+	return u.items, nil
 }
 
 // within reports whether a call is the given one, or was made inside it.
@@ -69,6 +74,8 @@ type undoList struct {
 	undoing []string
 	taken   map[string]bool
 	items   []undoing.Item
+	// sessions are those whose calls are looked at. Whoever has asked for a call of one has asked for the call that undoes it.
+	sessions []string
 }
 
 // add adds the calls of a session that has ended, and of the sessions that answer its calls. prefix begins the paths of the calls that undo them.
@@ -85,6 +92,7 @@ func (u *undoList) add(ctx context.Context, session, prefix string) error {
 		return jig.Errorf(jig.CodeConflict, "session %s has not ended (%s)", session, s.Status).WithField("/session_id").
 			WithHint("wait until it ends, or cancel it")
 	}
+	u.sessions = append(u.sessions, session)
 	if s.ReadUntrusted {
 		entity.MarkRead(ctx)
 	}

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,6 +162,7 @@ func TestSessionsUndo_InheritsWhatTheSessionHasRead(t *testing.T) {
 	o := newOffice(t, undoes)
 	session := worked(t, o)
 	require.NoError(t, o.db.MarkUntrusted(t.Context(), o.tenant, session, "1.1"))
+	require.NoError(t, o.db.Said(t.Context(), o.tenant, session, jig.Asker{Principal: "gil", By: jig.AskedMessage}))
 	o.govern(t, "  - {name: all, when: 'true', verdict: run}\n")
 	o.undo(t, session, "1.1/plain")
 	undone := o.stored(t, o.session)
@@ -168,6 +170,9 @@ func TestSessionsUndo_InheritsWhatTheSessionHasRead(t *testing.T) {
 	call := o.call(t, "1.1/1.1_plain.undo")
 	require.Equal(t, jig.CallWaiting, call.Status, "although the policy lets it run")
 	require.NotEmpty(t, call.Flow.UntrustedArguments)
+	asks, err := o.db.Pending(t.Context(), o.tenant, o.session, call.ID)
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(asks.Askers, func(a jig.Asker) bool { return a.Principal == "gil" }), "%+v", asks.Askers)
 
 	waiting := o.session
 	result, report := o.undo(t, session, "1.1/plain")
