@@ -194,5 +194,5 @@ func TestDetails_ShowWaits(t *testing.T) {
 	require.Contains(t, text, "Waits: `1.1/rest waits until 2026-11-27 11:10:00 UTC`")
 	require.NotContains(t, text, "rm -rf", "a name that no document can have")
 	require.Equal(t, `1.1/paid waits for event "paid" until 2026-11-27 11:10:00 UTC`, workflows.Due(until, jig.Wait{Call: "1.1/paid", Event: "paid", Until: until}))
-	require.Equal(t, "a step is due", workflows.Due(until))
+	require.Equal(t, "the next step is due", workflows.Due(until))
 }

@@ -320,7 +320,7 @@ func TestOtherTenants_AreInvisible(t *testing.T) {
 	foreign := owner.create("team", object{"name": "needle"})
 	storetest.Exec(t, owner.Invocation.Tenant, "insert into workspaces (tenant_id, workspace, entity_id) values ($1, 'secret-ws', $2)", owner.Invocation.Tenant, foreign)
 	own := thief.create("team", object{"name": "mine"})
-	nobody := jig.NewEntityID("customer")
+	nobody := jig.NewEntityID("team")
 	tried := map[string]bool{}
 	attack := func(tool string, input func(id string) object) {
 		t.Helper()

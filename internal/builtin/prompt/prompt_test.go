@@ -223,7 +223,7 @@ func TestRepair_FailsTwice(t *testing.T) {
 		require.Equal(t, jig.CodeInvalidOutput, result.Error.Code)
 		require.Equal(t, "schema_mismatch", result.Error.Reason)
 		require.NotEmpty(t, result.Error.Hint)
-		require.Contains(t, result.Error.Violations, jig.Violation{Pointer: "/title", Message: "is required and missing"})
+		require.Contains(t, result.Error.Violations, jig.Violation{Pointer: "/title", Message: "is required and missing", Template: "is required and missing"})
 		require.Len(t, result.Error.Violations, 2)
 		var got answer
 		require.NoError(t, json.Unmarshal(result.Data, &got))
