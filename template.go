@@ -61,25 +61,25 @@ type words string
 // String returns the message.
 func (w words) String() string { return Text(string(w)) }
 
-type known struct{ value any } //nolint:errname // it is an operand of %w, not an error
+type known struct{ value any }
 
 // Format implements [fmt.Formatter].
 func (k known) Format(s fmt.State, verb rune) {
-	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), k.value) //nolint:errcheck // it is a buffer of package fmt
+	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), k.value)
 }
 
 // Error makes the operand acceptable to %w.
 func (k known) Error() string { return fmt.Sprint(k.value) }
 
 // operand is an operand of a template.
-type operand struct{ value any } //nolint:errname // it is an operand of %w, not an error
+type operand struct{ value any }
 
 // Error makes the operand acceptable to %w.
 func (o operand) Error() string { return fmt.Sprint(o.value) }
 
 // Format implements [fmt.Formatter].
 func (o operand) Format(s fmt.State, verb rune) {
-	_, _ = fmt.Fprint(s, o.template(fmt.FormatString(s, verb), verb)) //nolint:errcheck // it is a buffer of package fmt
+	_, _ = fmt.Fprint(s, o.template(fmt.FormatString(s, verb), verb))
 }
 
 // template returns the operand as a part of a template.

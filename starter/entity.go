@@ -139,7 +139,7 @@ func (a *app) printEntity(s jig.EntityStatus) error {
 	if s.Title != "" {
 		rows = append(rows, []string{"title", oneLine(s.Title, 100)})
 	}
-	rows = append(rows, []string{"extraction", a.statusWord(a.out, string(s.Status))})
+	rows = append(rows, []string{"extraction", a.statusWord(a.out, s.Status)})
 	if len(s.Filled) > 0 {
 		rows = append(rows, []string{"filled", strings.Join(s.Filled, ", ")})
 	}

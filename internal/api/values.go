@@ -156,7 +156,7 @@ func wordIn(text, word string) int {
 		after, _ := utf8.DecodeRuneInString(text[at+len(word):])
 		first, _ := utf8.DecodeRuneInString(word)
 		last, _ := utf8.DecodeLastRuneInString(word)
-		if !(inWord(before) && inWord(first)) && !(inWord(last) && inWord(after)) {
+		if (!inWord(before) || !inWord(first)) && (!inWord(last) || !inWord(after)) {
 			return at
 		}
 		from = at + 1

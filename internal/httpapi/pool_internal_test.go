@@ -142,7 +142,7 @@ func TestResponses_ThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	p := newPool(10, 2*largeContent)
 	answer := func(one *lease, w http.ResponseWriter) {
-		_, _ = (&recorder{ResponseWriter: w, exchange: &exchange{place: one}, pool: p}).Write(make([]byte, largeContent)) // slow never fails
+		_, _ = (&recorder{ResponseWriter: w, exchange: &exchange{place: one}, pool: p}).Write(make([]byte, largeContent)) //nolint:errcheck // slow never fails
 	}
 	unread := slow{written: make(chan struct{}), reads: make(chan struct{})}
 	first := crowd(p, 3, "a", "1", 0)

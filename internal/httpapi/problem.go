@@ -78,6 +78,7 @@ func failed(status int, e *jig.Error) *problem {
 func invalid(format string, args ...any) *jig.Error {
 	return jig.Errorf(jig.CodeInvalidInput, format, args...)
 }
+
 func unavailable(message string) *jig.Error {
 	return jig.Errorf(jig.CodeUnavailable, "%s", jig.Known(message))
 }

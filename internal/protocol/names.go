@@ -88,7 +88,7 @@ func (r Read[Request, Response]) AnsweredBy(do func(context.Context, Request) (R
 			wrong := strictjson.Unmarshal(text, &in)
 			ctx, err := begin(ctx, in)
 			if wrong != nil {
-				return nil, wrong //nolint:wrapcheck // an error of jig
+				return nil, wrong
 			}
 			if err != nil {
 				return nil, err
