@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 			quantile(p.Starts, 0.5), quantile(p.Starts, 0.99), quantile(p.Decisions, 0.5), quantile(p.Decisions, 0.99), p.Answers, peak.Load()>>20)
 	}
 	_, err := attack.Run(ctx, o)
-	return err //nolint:wrapcheck // it says enough
+	return err
 }
 
 func quantile(times []time.Duration, q float64) time.Duration {

@@ -44,7 +44,7 @@ func TestKeysScript_LetsTheServerVouch(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	cluster := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(cluster, "kubectl"), []byte(fakeCluster), 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.WriteFile(filepath.Join(cluster, "kubectl"), []byte(fakeCluster), 0o700))
 	script, err := filepath.Abs("../../deploy/kubernetes/keys.sh")
 	require.NoError(t, err)
 	run := func() commandResult {

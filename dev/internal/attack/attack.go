@@ -117,7 +117,11 @@ func Run(ctx context.Context, o Options) (phases []Phase, err error) {
 		run  func(ctx context.Context, s *side, o Options)
 	}{
 		{"nothing", func(context.Context, *side, Options) {}},
-		{"streams", streams}, {"waits", waits}, {"bodies", bodies}, {"starts", starts}, {"idle connections", idle},
+		{"streams", streams},
+		{"waits", waits},
+		{"bodies", bodies},
+		{"starts", starts},
+		{"idle connections", idle},
 		{Everything, func(ctx context.Context, s *side, o Options) {
 			for _, one := range []func(context.Context, *side, Options){streams, waits, bodies, starts, idle} {
 				one(ctx, s, o)
