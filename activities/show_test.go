@@ -58,7 +58,7 @@ func TestShow_EarlierDecisionsAndClaims(t *testing.T) {
 	}
 }
 
-// A call that was decided is shown with the decisions about it, what changed, and what became of it. A call that never waited is not.
+// Decided calls are shown with their decisions, their changes and their outcome. Calls that never waited for anybody are not shown.
 func TestShow_DecidedCalls(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

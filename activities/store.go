@@ -18,8 +18,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Store is what the activities need from the database. Its parts group the methods by subject; a function that needs one of them takes that
-// part alone. DB in the package internal/store implements all of them and documents each method. Tests embed a Store and replace single methods.
+// Store is the activities' access to the database. It is composed of one interface per subject; functions that need only one subject take only
+// that interface. DB in package internal/store implements Store and documents its methods. Tests embed a Store and override single methods.
 type Store interface {
 	sessionStore
 	passStore

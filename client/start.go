@@ -274,8 +274,8 @@ func (c *Client) check(ctx context.Context, in protocol.CheckRequest, fresh bool
 	return reuse, nil
 }
 
-// refused reports whether a session was never opened: neither the store nor Temporal has a result of it. Temporal is asked as well, because the
-// store may have been restored from a backup.
+// refused reports whether a start was refused, so that its session was never opened: neither the store nor Temporal has a result for it. It asks
+// Temporal too, because the store may have been restored from a backup.
 func (c *Client) refused(ctx context.Context, tenant, id string, sighted sighting) bool {
 	if sighted.status != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
 		return false

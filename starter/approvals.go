@@ -183,7 +183,7 @@ With --document it prints only the whole text of one of the documents that the c
 For a call that waits for approval, it says whether the tool's contract or what the call would change is different now; that is found out at most
 once a minute, and changes nothing.
 Earlier decisions about calls of the tool are shown with the difference between the arguments.
-A call that was decided is shown with the decisions about it and what became of it, also after its session was deleted.
+A decided call is shown with its decisions and its outcome, even after its session was deleted.
 JSON output: {"pending": …, "input": …, "comparison": …, "similar": […], "to_sign": […], "decisions": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --document 'policy shop'`,

@@ -74,7 +74,7 @@ func Looser(was, is jig.Terms) (looser, check []string) {
 	return looser, check
 }
 
-// unmet returns why a decision would not meet the terms whoever made it, or "" if it meets them.
+// unmet returns the reason why a decision does not meet the terms, regardless of who makes it, or "" if it does.
 func unmet(t jig.Terms, r DecisionRequest) string {
 	for _, one := range terms() {
 		if one.refusal == nil {

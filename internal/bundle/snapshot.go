@@ -32,7 +32,7 @@ type CurrentVersion struct {
 	Bundle string `json:"bundle"`
 }
 
-// Snapshot is what a tenant has before its documents change: its bundles, and the current versions of the documents to change.
+// Snapshot is the state of a tenant before its documents change: its bundles, and the current versions of the documents that will change.
 type Snapshot struct {
 	// Name names the bundle that changes. It is empty if the tenant changes documents of its own. Before is the bundle's installed version, or nil
 	// if it is not installed.

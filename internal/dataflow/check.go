@@ -10,7 +10,8 @@ import (
 // quotation is the number of consecutive tokens that count as a quotation of an untrusted text.
 const quotation = 4
 
-// outcome says whether a value can be traced; the zero value means that it can. calls lists the untrusted results that contain parts of it.
+// outcome is the result of tracing a value. The zero value means that the value was traced to trusted text; calls lists the untrusted results that
+// contain parts of it.
 type outcome struct {
 	untrusted, computed, destination bool
 	calls                            []string

@@ -35,7 +35,7 @@ type Options struct {
 	Only string
 }
 
-// Phase is what happened during one attack.
+// Phase holds the measurements of one attack.
 type Phase struct {
 	Name string
 	// Starts and Decisions are how long the requests of the other tenant took.

@@ -2,8 +2,8 @@
 // chunks through an interface and must not know where they are stored.
 //
 // A call selects a part of a value: lines from its beginning or its end, lines that match a regular expression, or the values at a JSONPath.
-// Lines and results are cut, so that a prompt never grows beyond its bounds, and the result says whether there is more. A value is read piece
-// by piece. Only a JSONPath with filters, slices or .. needs all of it in memory, so it has a lower limit ([MaxTree]).
+// Lines and results are cut, so that a prompt never grows beyond its bounds, and the result says whether there is more. Values are
+// streamed. Only JSONPaths with filters, slices or .. need the whole value in memory, so a lower size limit applies to them ([MaxTree]).
 //
 // Begin with [Tools]. reader.go reads the pieces and collects the lines.
 package artifact

@@ -1,8 +1,8 @@
 // Package bundles contains the tools that let an operator install, list and remove the bundles of a tenant. It must not know how bundles
 // are stored.
 //
-// A bundle is a manifest with documents that belong together. It is installed and removed as a whole, and identified by the hash of all of it:
-// installing the same again changes nothing. The documents are checked against the catalog that the tenant will have afterwards, without those
+// A bundle is a manifest and the documents that belong to it. It is installed and removed as a unit, and identified by the hash of its whole
+// content: installing the same bundle again changes nothing. The documents are checked against the catalog that the tenant will have afterwards, without those
 // of the version that is replaced. A document that the tenant has changed stays as it is unless the call says replace. Entities are kept when
 // their type is removed.
 //
